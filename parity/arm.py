@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One arm: a worker process (worker.py) with one kernel of one source on one device.
+
+Whatever happens to that process is an ArmError here, never an exception of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import torch
+
+from parity.devices import Device
+from parity.inputs import Inputs
+from parity.sources import Source
+
+TIMEOUT_SECONDS = 600.0
+# Variables with these prefixes steer compilers and kernels; an arm gets its own, not the user's.
+STEERING = ("FLYDSL_", "TRITON_", "AITER_", "LLVM_", "MLIR_", "AMDGCN_", "HSA_OVERRIDE")
+STEERING_NAMES = ("ARCH", "COMPILE_ONLY", "GPU_ARCHS", "DISABLE_LLVM_OPT", "ROCM_PATH")
+
+
+class ArmError(Exception):
+    """kind: compile-error, wrapper-error, memory-fault, crash, timeout (findings about the arm); unsupported (the executor's
+    limit); not-importable (the arm never started). text: one line."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(f"{kind}: {text}")
+        self.kind, self.text = kind, text
+
+
+@dataclass(frozen=True)
+class Run:
+    """outputs: logits float32 [M, N] of each repeat; launches: symbol, sha256, grid, ... of each launch (executor only)."""
+
+    outputs: tuple[torch.Tensor, ...]
+    launches: tuple[dict[str, Any], ...]
+    seconds: float
+
+
+class Arm:
+    """One kernel of one source on one device, in a process of its own. Use as a context manager.
+
+    Caches of both compilers are private and empty at the start, so what runs was compiled now.
+    """
+
+    def __init__(self, source: Source, kernel: str, device: Device, *, timeout: float = TIMEOUT_SECONDS) -> None:
+        self.source, self.kernel, self.device = source, kernel, device
+        self.provenance: dict[str, Any] = {}
+        self._timeout = timeout
+        self._process: subprocess.Popen[bytes] | None = None
+        self._buffer = b""
+        self._folder = Path(tempfile.mkdtemp(prefix="parity-arm-"))
+
+    def __enter__(self) -> Arm:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def start(self) -> dict[str, Any]:
+        """Start the process and load the kernel (about 3 s); returns its provenance. Raises ArmError("not-importable")."""
+        self._buffer = b""
+        with open(self._folder / "stderr", "wb") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "parity.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=self._environment()
+            )
+        setup = {"source": asdict(self.source), "kernel": self.kernel, "device": self.device.kind}
+        self.provenance = self._ask(setup)
+        return self.provenance
+
+    def run(self, inputs: Inputs, *, repeats: int = 1, plant: str | None = None) -> Run:
+        """Call the wrapper `repeats` times on the same inputs. Raises ArmError; after a crash the next run starts anew."""
+        if self._process is None:
+            self.start()
+        path, outputs = self._folder / "inputs.npz", self._folder / "outputs"
+        outputs.mkdir(exist_ok=True)
+        inputs.save(path)
+        reply = self._ask({"inputs": str(path), "outputs": str(outputs), "repeats": repeats, "plant": plant})
+        tensors = tuple(torch.from_numpy(np.load(name)) for name in reply["outputs"])
+        return Run(tensors, tuple(reply["launches"]), reply["seconds"])
+
+    def _environment(self) -> dict[str, str]:
+        steering = set(STEERING_NAMES[:-1] if self.device.kind == "gpu" else STEERING_NAMES)  # a GPU needs its ROCm
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(STEERING) and name not in steering}
+        paths = [self.source.flydsl_path, str(Path(__file__).resolve().parent.parent), kept.get("PYTHONPATH", "")]
+        kept["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+        kept |= {"FLYDSL_RUNTIME_CACHE_DIR": str(self._folder / "flydsl"), "TRITON_CACHE_DIR": str(self._folder / "triton")}
+        if self.device.kind == "executor":
+            kept |= {"ARCH": "gfx942", "FLYDSL_GPU_ARCH": "gfx942", "GPU_ARCHS": "gfx942", "OMP_NUM_THREADS": "1"}
+        else:
+            kept["HIP_VISIBLE_DEVICES"] = str(self.device.gpu)
+        return kept
+
+    def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
+        assert self._process is not None and self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # a dead process is reported by _reply with its cause
+            self._process.stdin.write((json.dumps(message) + "\n").encode())
+            self._process.stdin.flush()
+        reply: dict[str, Any] = json.loads(self._reply())
+        if "error" in reply:
+            if reply["error"]["kind"] == "not-importable":
+                self._stop()
+            raise ArmError(reply["error"]["kind"], reply["error"]["text"])
+        return reply
+
+    def _reply(self) -> bytes:
+        """One line from the process; ArmError("crash" or "timeout") when none comes."""
+        assert self._process is not None and self._process.stdout is not None
+        deadline = time.monotonic() + self._timeout
+        while b"\n" not in self._buffer:
+            if not select.select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                self._stop()
+                raise ArmError("timeout", f"no answer within {self._timeout:.0f} s")
+            chunk = os.read(self._process.stdout.fileno(), 1 << 16)
+            if not chunk:
+                raise ArmError("crash", self._death())
+            self._buffer += chunk
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line
+
+    def _death(self) -> str:
+        assert self._process is not None
+        code = self._process.wait()
+        self._stop()
+        cause = f"exit status {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+        lines = (self._folder / "stderr").read_text(errors="replace").strip().splitlines()
+        return f"the process died with {cause}" + (f": {lines[-1][:500]}" if lines else "")
+
+    def _stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `parity` command.  Exit codes: 0 PASS, 1 FAIL, 2 NOT VALIDATED, 3 usage (bad option, path, revision, missing package)."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+USAGE = 3
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse exits with 2 on bad usage, which means NOT VALIDATED here."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(USAGE, f"{self.prog}: error: {message}\n")
+
+
+def parser() -> Parser:
+    top = Parser(prog="parity", description="Does the FlyDSL fp8_mqa_logits kernel still do what the Triton one does on gfx942?",
+                 epilog="Exit codes: 0 PASS, 1 FAIL, 2 NOT VALIDATED, 3 usage.")  # fmt: skip
+    top.add_argument("--version", action="version", version=importlib.metadata.version("logits-parity"))
+    commands = top.add_subparsers(dest="command", required=True, parser_class=Parser)
+    doctor = commands.add_parser("doctor", help="what is here and fit for use", description="What is here and fit for use.")
+    doctor.add_argument("--json", action="store_true", help="the same as JSON")
+    gate = commands.add_parser("gate", help="run the quick cases and give a verdict",
+                               description="Run the quick cases through both kernels and give a verdict. Without --aiter: this "
+                               "repository's own kernels.")  # fmt: skip
+    add_source_options(gate.add_argument)
+    gate.add_argument("--device", choices=("auto", "gpu", "executor"), default="auto",
+                      help="auto (default): a gfx942 GPU where there is one, else the executor")  # fmt: skip
+    gate.add_argument("--evidence", type=Path, default=Path("parity-evidence.jsonl"), help="file to write (default: %(default)s)")
+    gate.add_argument("--plant", metavar="KERNEL:FAULT", help="build a fault into an own kernel and see the verdict turn")
+    return top
+
+
+def add_source_options(add: object) -> None:
+    """--aiter and --candidate, the same for the command and for pytest. `add`: an add_argument or addoption method."""
+    assert callable(add)
+    add("--aiter", metavar="PATH", help="a git checkout or bare git directory of aiter, or `installed`: test aiter's kernels")
+    add("--candidate", metavar="REVISION", help="revision of --aiter (default: HEAD)")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parser().parse_args(arguments)
+    if options.command == "doctor":
+        return _doctor(as_json=options.json)
+    # torch and the compilers are imported from here on, so that a missing one is told and not traced
+    try:
+        from parity.devices import DeviceError
+        from parity.sources import SourceError
+    except ModuleNotFoundError as error:
+        return _usage(f"{error.name} is not installed: pip install 'logits-parity[executor]' (see `parity doctor`)")
+    try:
+        return _gate(options)
+    except (DeviceError, SourceError) as error:
+        return _usage(str(error))
+    except ModuleNotFoundError as error:
+        return _usage(f"{error.name} is not installed: pip install 'logits-parity[executor]' (see `parity doctor`)")
+    except KeyboardInterrupt:
+        print("interrupted: NOT VALIDATED", file=sys.stderr)
+        return 2
+
+
+def _usage(text: str) -> int:
+    print(f"parity: error: {text}", file=sys.stderr)
+    return USAGE
+
+
+def _doctor(*, as_json: bool) -> int:
+    from parity import doctor
+
+    items = doctor.examine()
+    print(doctor.as_json(items) if as_json else doctor.as_text(items))
+    return 0
+
+
+def _gate(options: argparse.Namespace) -> int:
+    import torch
+
+    if not hasattr(torch, "float8_e4m3fnuz"):
+        return _usage(f"torch {torch.__version__} has no float8_e4m3fnuz: pip install 'torch>=2.6'")
+    from parity.cases import quick_cases
+    from parity.devices import choose_device
+    from parity.evidence import EvidenceError
+    from parity.run import run_gate
+    from parity.sources import select_source
+
+    def tell(line: str) -> None:
+        print(line, flush=True)
+
+    device = choose_device(options.device)
+    source = select_source(options.aiter, options.candidate, tell=tell)
+    plants = _plants(options.plant, source.kind)
+    again = "".join(f" {name} {shlex.quote(value)}" for name, value in (("--aiter", options.aiter), ("--candidate", options.candidate)) if value)
+    try:
+        verdict = run_gate(source, device, quick_cases(), options.evidence, tell=tell, options=again, plants=plants)
+    except EvidenceError as error:
+        print(f"parity: {error}: NOT VALIDATED", file=sys.stderr)
+        return 2
+    return verdict.state.exit_code
+
+
+def _plants(text: str | None, source_kind: str) -> dict[str, str]:
+    """--plant as {kernel: fault}; SourceError when it cannot be planted."""
+    from parity.checks import KERNELS
+    from parity.kernels.arguments import PLANTS
+    from parity.sources import SourceError
+
+    if text is None:
+        return {}
+    kernel, _, fault = text.partition(":")
+    if kernel not in KERNELS or fault not in PLANTS:
+        raise SourceError(f"--plant {text}: give KERNEL:FAULT with {' or '.join(KERNELS)} and one of {', '.join(PLANTS)}")
+    if source_kind != "own":
+        raise SourceError("--plant works on the own kernels only, not with --aiter")
+    return {kernel: fault}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

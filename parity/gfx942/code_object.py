@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gfx942 code objects: ELF in, one kernel with its descriptor and argument layout out.
+
+Source: LLVM "User Guide for AMDGPU Backend", sections "Code Object Metadata" (V5) and "Kernel Descriptor". ELF and
+msgpack are read by pyelftools and msgpack; the 64-byte descriptor is read here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import struct
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgpack
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+
+from parity.gfx942 import native
+from parity.gfx942.faults import BadCodeObject
+
+EF_AMDGPU_MACH_GFX942 = 0x4C  # low byte of e_flags (LLVM AMDGPU guide, "ELF Header")
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One kernel argument: `offset` and `size` in the kernarg segment (bytes), `kind` as in the metadata's .value_kind."""
+
+    offset: int
+    size: int
+    kind: str
+
+    @property
+    def hidden(self) -> bool:
+        return self.kind.startswith("hidden_")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel of a code object, ready to launch.
+
+    text: the bytes of .text; entry: where it starts, in bytes. vgprs counts both halves of the unified register file,
+    accum_offset says where the AGPRs begin in it. user_sgprs lists what the hardware puts into the first SGPRs.
+    """
+
+    name: str
+    text: bytes
+    entry: int
+    vgprs: int
+    accum_offset: int
+    lds_bytes: int
+    scratch_bytes: int
+    kernarg_bytes: int
+    arguments: tuple[Argument, ...]
+    user_sgprs: tuple[tuple[str, int], ...]
+    preload_sgprs: int
+    preload_offset: int
+    workgroup_id: tuple[bool, bool, bool]
+    float_mode: int
+    ieee_mode: bool
+    sha256: str
+
+
+def load(source: bytes | str | Path, name: str | None = None) -> Kernel:
+    """Kernel `name` (or the only one) of a code object: its bytes, or the path of the file, or assembly text.
+
+    A str that contains a line break is assembly text and is assembled by ziglang's clang. Raises BadCodeObject when the
+    input is no gfx942 code object or has no such kernel.
+    """
+    if isinstance(source, str) and "\n" in source:
+        data = assemble(source)
+    elif isinstance(source, bytes):
+        data = source
+    else:
+        try:
+            data = Path(source).read_bytes()
+        except OSError as error:
+            raise BadCodeObject(f"cannot read {source}: {error.strerror}") from error
+    try:
+        return _read(data, name)
+    except (ELFError, struct.error, KeyError, ValueError, UnicodeDecodeError, msgpack.exceptions.UnpackException) as error:
+        raise BadCodeObject(f"not a gfx942 code object with kernel metadata: {type(error).__name__}: {error}") from error
+
+
+def assemble(text: str) -> bytes:
+    """Assembly text of gfx942 to a code object. Raises BadCodeObject with the assembler's message (line and column).
+
+    Directives that read other files are refused: the text is data, not a build script.
+    """
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip().startswith((".incbin", ".include")):
+            raise BadCodeObject(f"line {number}: {line.split()[0]} is not allowed")
+    with tempfile.TemporaryDirectory() as folder:
+        source, built, linked = (Path(folder) / part for part in ("kernel.s", "kernel.o", "kernel.hsaco"))
+        source.write_text(text)
+        try:
+            native.zig_tool("clang", "--target=amdgcn-amd-amdhsa", "-mcpu=gfx942", "-c", str(source), "-o", str(built))
+            native.zig_tool("ld.lld", "-shared", str(built), "-o", str(linked))
+        except subprocess.CalledProcessError as error:
+            raise BadCodeObject(error.stderr.replace(str(source), "line").strip()) from error
+        return linked.read_bytes()
+
+
+def _read(data: bytes, name: str | None) -> Kernel:
+    elf = ELFFile(io.BytesIO(data))
+    if elf["e_machine"] != "EM_AMDGPU" or elf["e_flags"] & 0xFF != EF_AMDGPU_MACH_GFX942:
+        raise BadCodeObject(f"machine {elf['e_machine']}, flags {elf['e_flags']:#x}: not gfx942")
+    entry = _choose(_metadata(elf)["amdhsa.kernels"], name)
+    if entry[".wavefront_size"] != 64:
+        raise BadCodeObject(f"{entry['.name']}: wavefront size {entry['.wavefront_size']}; gfx942 has 64")
+    descriptor_address = _symbol(elf, entry[".symbol"])
+    descriptor = _bytes_at(elf, descriptor_address, 64)
+    text = elf.get_section_by_name(".text")
+    arguments = tuple(Argument(part[".offset"], part[".size"], part[".value_kind"]) for part in entry.get(".args", []))
+    (entry_offset,) = struct.unpack_from("<q", descriptor, 16)
+    rsrc3, rsrc1, rsrc2 = struct.unpack_from("<III", descriptor, 44)
+    properties, preload = struct.unpack_from("<HH", descriptor, 56)
+    start = descriptor_address + entry_offset - text["sh_addr"]
+    return Kernel(
+        name=entry[".name"], text=text.data(), entry=start,
+        vgprs=((rsrc1 & 0x3F) + 1) * 8,  # granules of 8 (gfx90a and later)
+        accum_offset=((rsrc3 & 0x3F) + 1) * 4,
+        lds_bytes=struct.unpack_from("<I", descriptor, 0)[0], scratch_bytes=struct.unpack_from("<I", descriptor, 4)[0],
+        kernarg_bytes=entry[".kernarg_segment_size"], arguments=arguments, user_sgprs=_user_sgprs(properties),
+        preload_sgprs=preload & 0x7F, preload_offset=preload >> 7,
+        workgroup_id=(bool(rsrc2 >> 7 & 1), bool(rsrc2 >> 8 & 1), bool(rsrc2 >> 9 & 1)),
+        float_mode=rsrc1 >> 12 & 0xFF, ieee_mode=bool(rsrc1 >> 23 & 1), sha256=hashlib.sha256(data).hexdigest(),
+    )  # fmt: skip
+
+
+def _user_sgprs(properties: int) -> tuple[tuple[str, int], ...]:
+    """(name, SGPR count) of each user SGPR group that the descriptor enables, in hardware order."""
+    groups = [("private_segment_buffer", 4), ("dispatch_ptr", 2), ("queue_ptr", 2), ("kernarg_segment_ptr", 2),
+              ("dispatch_id", 2), ("flat_scratch_init", 2), ("private_segment_size", 1)]  # fmt: skip
+    return tuple(group for bit, group in enumerate(groups) if properties >> bit & 1)
+
+
+def _metadata(elf: ELFFile) -> dict[str, Any]:
+    """The NT_AMDGPU_METADATA note (type 32), decoded."""
+    for segment in elf.iter_segments("PT_NOTE"):
+        for note in segment.iter_notes():
+            if note["n_name"] == "AMDGPU" and note["n_type"] in (32, "NT_AMDGPU_METADATA"):
+                description = note["n_desc"]
+                raw = description.encode("latin-1") if isinstance(description, str) else description
+                decoded: dict[str, Any] = msgpack.unpackb(raw)
+                return decoded
+    raise BadCodeObject("no AMDGPU metadata note")
+
+
+def _choose(kernels: list[dict[str, Any]], name: str | None) -> dict[str, Any]:
+    names = [kernel[".name"] for kernel in kernels]
+    if name is None and len(kernels) == 1:
+        return kernels[0]
+    if name not in names:
+        raise BadCodeObject(f"no kernel {name!r}; the code object has {', '.join(names) or 'none'}")
+    return kernels[names.index(name)]
+
+
+def _symbol(elf: ELFFile, name: str) -> int:
+    symbols = elf.get_section_by_name(".dynsym").get_symbol_by_name(name)
+    if not symbols:
+        raise BadCodeObject(f"no symbol {name}")
+    return int(symbols[0]["st_value"])
+
+
+def _bytes_at(elf: ELFFile, address: int, size: int) -> bytes:
+    for section in elf.iter_sections():
+        start = section["sh_addr"]
+        if section["sh_type"] == "SHT_PROGBITS" and start <= address and address + size <= start + section["sh_size"]:
+            offset = address - start
+            return bytes(section.data()[offset : offset + size])
+    raise BadCodeObject(f"address {address:#x} lies in no section")

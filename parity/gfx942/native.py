@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds and calls native.c: bit-exact fp8/bf8 MFMA and fused multiply-add.
+
+The compiler is clang from PyPI's `ziglang`, so nothing but pip is needed. The shared library lies in the user's cache
+under a name that hashes the source, the compiler and this machine's CPU features; it is written beside its final name and
+renamed, so that any number of processes may build it at once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib.metadata
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+SOURCE = Path(__file__).with_name("native.c")
+
+
+def cache_folder() -> Path:
+    """Where compiled pieces are kept: $XDG_CACHE_HOME/logits-parity or ~/.cache/logits-parity."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "logits-parity"
+
+
+def zig_tool(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a tool of PyPI's `ziglang` (clang, ld.lld). Raises CalledProcessError with its stderr when it fails."""
+    command = [sys.executable, "-m", "ziglang", *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True)
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """The compiled native.c, built at first use (about 1 s, then cached)."""
+    key = hashlib.sha256(SOURCE.read_bytes() + _compiler_and_cpu().encode()).hexdigest()[:24]
+    wanted = cache_folder() / f"native-{key}.so"
+    if not wanted.exists():
+        wanted = _build(wanted)
+    loaded = ctypes.CDLL(str(wanted))
+    pointer, integer, flag = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
+    loaded.fma_f32.argtypes = [pointer] * 4 + [integer]
+    loaded.mfma_f8.argtypes = [pointer, integer, flag, pointer, integer, flag, *(pointer, integer) * 2, integer, flag]
+    loaded.fma_f32.restype = loaded.mfma_f8.restype = None
+    return loaded
+
+
+def _compiler_and_cpu() -> str:
+    """What besides the source decides the machine code; a home folder may be shared by unlike machines."""
+    flags = ""
+    if os.path.exists("/proc/cpuinfo"):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        flags = next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    return f"{importlib.metadata.version('ziglang')} {platform.machine()} {flags}"
+
+
+def _build(wanted: Path) -> Path:
+    try:
+        wanted.parent.mkdir(parents=True, exist_ok=True)
+        folder = tempfile.mkdtemp(dir=wanted.parent)
+    except OSError:  # a read-only or full cache costs a second, not the verdict: build for this process alone
+        folder = tempfile.mkdtemp(prefix="logits-parity-")
+        wanted = Path(folder) / wanted.name
+    built, compiled = Path(folder) / "native.so", Path(folder) / "native.o"
+    # -ffp-contract=off: only what is written as a fused operation may be fused.
+    flags = ["-O3", "-march=native", "-fPIC", "-ffreestanding", "-ffp-contract=off", "-fno-math-errno"]
+    zig_tool("clang", f"--target={platform.machine()}-linux-gnu", *flags, "-c", str(SOURCE), "-o", str(compiled))
+    zig_tool("ld.lld", "-shared", str(compiled), "-o", str(built))
+    os.replace(built, wanted)
+    compiled.unlink()
+    if wanted.parent != Path(folder):
+        os.rmdir(folder)
+    return wanted
+
+
+def fma_f32(left: np.ndarray, right: np.ndarray, addend: np.ndarray) -> np.ndarray:
+    """left * right + addend in float32 with one rounding; operands broadcast together."""
+    arrays = [np.ascontiguousarray(part, dtype=np.float32) for part in np.broadcast_arrays(left, right, addend)]
+    result = np.empty(arrays[0].shape, np.float32)
+    library().fma_f32(*(part.ctypes.data for part in arrays), result.ctypes.data, result.size)
+    return result
+
+
+def mfma_f8(
+    rows: int, left: np.ndarray, right: np.ndarray, addend: np.ndarray, *, left_bf8: bool = False, right_bf8: bool = False
+) -> np.ndarray:
+    """D = A B + C of v_mfma_f32_{16x16x32|32x32x16} on fp8 (e4m3 FNUZ) or bf8 (e5m2 FNUZ) operands.
+
+    rows: 16 or 32. left, right: uint32 [2, waves, 64], the two operand registers; addend: uint32 (fp32 bits)
+    [rows*rows/64, waves, 64]. Returns uint32 like addend. Lane layouts and rounding: native.c.
+    """
+    registers, waves = rows * rows // 64, left.shape[1]
+    if rows not in (16, 32) or left.shape != (2, waves, 64) or right.shape != left.shape or addend.shape != (registers, waves, 64):
+        raise ValueError(f"mfma_f8: rows {rows}, shapes {left.shape}, {right.shape}, {addend.shape}")
+    parts = [np.ascontiguousarray(part, dtype=np.uint32) for part in (left, right, addend)]
+    result = np.empty_like(parts[2])
+    stride = waves * 64
+    library().mfma_f8(
+        parts[0].ctypes.data, stride, int(left_bf8), parts[1].ctypes.data, stride, int(right_bf8),
+        parts[2].ctypes.data, stride, result.ctypes.data, stride, waves, rows,
+    )  # fmt: skip
+    return result

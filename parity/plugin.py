@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pytest plugin: options, the gfx942 mark, one GPU per xdist worker, evidence. No check lives here.
+
+It is loaded in every pytest run of an environment that has this package, so it imports nothing heavy before a test asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parity.cli import add_source_options
+from parity.devices import Device, DeviceError, choose_device
+
+_DEVICE = pytest.StashKey[Device]()
+_EVIDENCE = pytest.StashKey[Any]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("parity", "logits-parity: gfx942 kernels of fp8_mqa_logits")
+    group.addoption("--device", default="auto", help="auto (default): a gfx942 GPU where there is one, else the executor; gpu; executor")
+    add_source_options(group.addoption)
+    group.addoption("--evidence", metavar="PATH", type=Path, help="write evidence records to this file (JSON lines)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "gfx942: runs gfx942 machine code, on such a GPU or in the executor")
+    worker = getattr(config, "workerinput", {"workerid": "gw0"})["workerid"]
+    try:
+        config.stash[_DEVICE] = choose_device(config.getoption("--device"), worker=int(worker.removeprefix("gw")))
+    except DeviceError as error:
+        raise pytest.UsageError(str(error)) from None
+    if config.getoption("--candidate") and not config.getoption("--aiter"):
+        raise pytest.UsageError("--candidate needs --aiter: it is a revision of that repository")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    device = config.stash[_DEVICE]
+    chosen = "the gfx942 executor (software)" if device.kind == "executor" else "gfx942 GPU"
+    return f"logits-parity: kernels run on {chosen} (--device={config.getoption('--device')})"
+
+
+@pytest.fixture(scope="session")
+def parity_device(request: pytest.FixtureRequest) -> Device:
+    """The device of this worker."""
+    return request.config.stash[_DEVICE]
+
+
+@pytest.fixture(scope="session")
+def arms(request: pytest.FixtureRequest, parity_device: Device) -> Iterator[dict[str, Any]]:
+    """Both kernels of the source that --aiter and --candidate name, each in a process of its own."""
+    from parity.run import arms_of
+    from parity.sources import SourceError, select_source
+
+    options = request.config
+    with ExitStack() as stack:
+        try:
+            source = select_source(options.getoption("--aiter"), options.getoption("--candidate"), tell=print)
+            started = stack.enter_context(arms_of(source, parity_device))
+        except SourceError as error:
+            pytest.fail(str(error), pytrace=False)
+        yield started
+
+
+@pytest.fixture
+def keep_evidence(request: pytest.FixtureRequest) -> Any:
+    """A function that takes the records of this test; they travel with its report to the process that writes the file."""
+
+    def keep(records: Any) -> None:
+        request.node.stash[_EVIDENCE] = [record.to_line() for record in records]
+
+    return keep
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    outcome: Any = yield
+    if call.when == "call":
+        outcome.get_result().parity_evidence = item.stash.get(_EVIDENCE, [])  # xdist sends plain attributes along
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    _collected.extend(getattr(report, "parity_evidence", []))
+
+
+_collected: list[str] = []  # lines of the run in this process; pytest gives this hook no config
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    _collected.clear()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    path = session.config.getoption("--evidence")
+    if path is None or hasattr(session.config, "workerinput"):
+        return
+    from parity.evidence import EvidenceError, EvidenceFile, Record
+
+    try:
+        with EvidenceFile(path) as file:
+            file.write(Record.from_line(line) for line in _collected)
+    except EvidenceError as error:
+        raise pytest.UsageError(str(error)) from None

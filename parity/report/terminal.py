@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gate in a terminal: one line a case while it runs, then the findings, the table's summary and the verdict. 100 columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from parity.cases import Case
+from parity.checks import AGREEMENT, BOTH, KERNELS
+from parity.evidence import Record
+from parity.gate import Verdict, worst_ratios
+
+HEADER = f"{'case':55} {'flydsl':>7} {'triton':>7} {'agree':>7} {'top-k':>6}  result"
+_FINDINGS_SHOWN = 4  # of one record; the evidence file has all
+
+
+def visible(text: str) -> str:
+    """`text` with control characters shown as escapes: error texts of compilers and paths are not ours."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def case_line(case: Case, records: Sequence[Record]) -> str:
+    """Error/budget of both kernels and of their difference, the smallest top-k overlap, and pass or what failed."""
+    by_key = {(record.check, record.arm): record for record in records}
+    ratios = [by_key["reference", kernel].figures.get("ratio") for kernel in KERNELS]
+    ratios.append(by_key[AGREEMENT, BOTH].figures.get("ratio"))
+    overlaps = [by_key["top-k", kernel].figures.get("overlap_min") for kernel in KERNELS]
+    overlap = min((value for value in overlaps if value is not None), default=None)
+    failed = [f"{record.arm} {record.check}" for record in records if record.status != "pass"]
+    result = "pass" if not failed else _shorten(failed)
+    cells = " ".join(f"{_ratio(value):>7}" for value in ratios)
+    return f"{case.id:55} {cells} {_overlap(overlap):>6}  {result}"
+
+
+def _shorten(failed: list[str]) -> str:
+    arms = list(dict.fromkeys(text.partition(" ")[0] for text in failed if "+" not in text))
+    return "FAIL " + "+".join(arms or ["agreement"])
+
+
+def _ratio(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if math.isfinite(value) and value < 1000 else (f"{value:.0e}" if math.isfinite(value) else str(value))
+
+
+def _overlap(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def failure_text(record: Record, again: str) -> str:
+    """A failed record as text: who, where, what, the worst elements, and the command that repeats it."""
+    lines = [f"{record.arm} ({record.source}) / {record.case} / {record.where}: {record.findings[0].text}"]
+    lines += [f"  {finding.text}" for finding in record.findings[1:_FINDINGS_SHOWN]]
+    if len(record.findings) > _FINDINGS_SHOWN:
+        lines.append(f"  and {len(record.findings) - _FINDINGS_SHOWN} more findings")
+    lines.append(f"  again: {again}")
+    return "\n".join(visible(line) for line in lines)
+
+
+def failures_text(records: Iterable[Record], again: Mapping[str, str]) -> str:
+    """All failed records; records of one arm that fail alike (a compile error in every check of a case) are told once."""
+    told: set[tuple[str, str]] = set()
+    blocks = []
+    for record in records:
+        if record.status == "pass":
+            continue
+        text = record.findings[0].text
+        if (record.arm, text) in told or (record.check == AGREEMENT and record.findings[0].text.startswith("no agreement")):
+            continue
+        told.add((record.arm, text))
+        blocks.append(failure_text(record, again[record.case]))
+    return "\n\n".join(blocks)
+
+
+def verdict_text(records: Sequence[Record], verdict: Verdict, evidence: str) -> str:
+    """Largest ratios, what is and is not covered, where the evidence lies; the verdict is the last line."""
+    worst = worst_ratios(records)
+    ratios = ", ".join(f"{name} {_ratio(None if math.isnan(worst[name]) else worst[name])}" for name in (*KERNELS, BOTH))
+    lines = [
+        f"largest error/budget: {ratios} (a correct kernel stays at or under 1; flydsl+triton: their difference)",
+        f"not covered: {verdict.not_covered}",
+        f"evidence: {evidence} ({len(records)} records)",
+        verdict.line(),
+    ]
+    return "\n".join(visible(line) for line in lines)

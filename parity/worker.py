@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One arm: a process of its own that loads one kernel and runs it on the inputs it is given.
+
+A compiler that aborts, a kernel that hangs or a wrapper that patches global state can harm this process alone. devices.py starts it
+and talks to it in JSON lines: `{"source": .., "kernel": .., "device": ..}` first, answered by what was loaded, then one request a run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import importlib.machinery
+import json
+import os
+import sys
+import tempfile
+import time
+import traceback
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import torch
+
+from parity.inputs import Inputs
+from parity.sources import WRAPPERS, Source
+
+Wrapper = Callable[..., torch.Tensor]
+
+
+class TreeFinder:
+    """Imports aiter's modules from a source tree without running any package's __init__.py.
+
+    aiter's __init__ files import the whole library and want ROCm; the wrapper modules need a handful of siblings only.
+    """
+
+    def __init__(self, tree: str) -> None:
+        self._tree = Path(tree)
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: object = None) -> importlib.machinery.ModuleSpec | None:
+        folder = self._tree / name.replace(".", "/")
+        if name.partition(".")[0] != "aiter" or not folder.is_dir():
+            return None
+        spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
+        spec.submodule_search_locations = [str(folder)]
+        return spec
+
+
+def load_wrapper(source: Source, kernel: str, *, executor: bool) -> tuple[Wrapper, types.ModuleType]:
+    """The public wrapper of `kernel` and the module that defines it."""
+    if source.kind == "aiter":
+        sys.meta_path.insert(0, TreeFinder(source.tree))  # type: ignore[arg-type]
+        if executor:
+            _stand_in_for_rocm(source.tree)
+    module = importlib.import_module(source.modules[kernel])
+    return getattr(module, WRAPPERS[kernel]), module
+
+
+def _stand_in_for_rocm(tree: str) -> None:
+    """aiter's chip_info imports `cpp_extension`, which looks for ROCm on import; of it, it needs `executable_path` alone, and that
+    only to ask rocminfo for the GPU, which GPU_ARCHS=gfx942 answers before."""
+    sys.path.insert(0, str(Path(tree) / "aiter/jit/utils"))
+    stand_in = types.ModuleType("cpp_extension")
+    stand_in.executable_path = lambda name: name  # type: ignore[attr-defined]
+    sys.modules["cpp_extension"] = stand_in
+
+
+class ExecutorDevice:
+    """Runs wrappers on CPU tensors; their launches go to the gfx942 executor."""
+
+    where = "executor"
+
+    def __init__(self, kernel: str) -> None:
+        self._call: Any = None
+        if kernel == "triton":
+            from parity.launchers import triton_ as launcher
+        else:
+            from parity.launchers import flydsl_ as launcher  # type: ignore[no-redef]
+
+            os.environ["ROCM_PATH"] = str(launcher.linker_folder(Path(tempfile.mkdtemp())))
+        launcher.install(lambda: self._call)
+        torch.cuda.current_stream = lambda device=None: types.SimpleNamespace(cuda_stream=0)  # type: ignore
+        torch.cuda.device = lambda device: contextlib.nullcontext()  # type: ignore
+
+    def run(self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], options: dict[str, Any]) -> tuple[torch.Tensor, list[dict[str, Any]]]:
+        from parity.launchers.record import CallRecord
+
+        self._call = CallRecord(tensors)
+        with self._call:
+            logits = wrapper(*tensors.values(), **options)
+        if self._call.failure is not None:
+            raise self._call.failure
+        return logits, [asdict(launch) for launch in self._call.launches]
+
+
+class GpuDevice:
+    """Runs wrappers on the first visible GPU (devices.py chose it through HIP_VISIBLE_DEVICES)."""
+
+    def __init__(self) -> None:
+        properties = torch.cuda.get_device_properties(0)
+        self.where = f"gpu {properties.gcnArchName.partition(':')[0]} ({properties.name})"
+
+    def run(self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], options: dict[str, Any]) -> tuple[torch.Tensor, list[dict[str, Any]]]:
+        moved = [tensor.to("cuda:0") for tensor in tensors.values()]
+        logits = wrapper(*moved, **options)
+        torch.cuda.synchronize()
+        return logits.cpu(), []
+
+
+def tensors_of(inputs: Inputs) -> dict[str, torch.Tensor]:
+    """The wrapper's positional arguments, in order, as views of the inputs' bytes."""
+    return {
+        "Q": inputs.q.view(inputs.q_encoding.torch_dtype),
+        "KV": inputs.kv.view(inputs.kv_encoding.torch_dtype),
+        "kv_scales": inputs.kv_scales,
+        "weights": inputs.weights,
+        "cu_starts": inputs.starts,
+        "cu_ends": inputs.ends,
+    }
+
+
+def _describe(module: types.ModuleType, where: str) -> dict[str, Any]:
+    path = Path(str(module.__file__))
+    loaded = {name: sys.modules[name] for name in ("torch", "triton", "flydsl") if name in sys.modules}
+    return {
+        "where": where,
+        "kernel_file": str(path),
+        "kernel_sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "packages": {name: [str(part.__version__), str(part.__file__)] for name, part in loaded.items()},
+        "python": sys.version.split()[0],
+    }
+
+
+def _problem(error: Exception) -> dict[str, str]:
+    """What a wrapper raised, as a finding: {kind, text}. A compiler's frame in the traceback makes it a compile error."""
+    frames = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    kinds = {"ExecutionFault": "memory-fault", "Unsupported": "unsupported", "BadCodeObject": "compile-error"}
+    name = type(error).__name__
+    compiling = any(part in file for file in frames for part in ("/flydsl/compiler/", "/triton/compiler/", "/triton/runtime/jit"))
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    place = f" ({Path(last.filename).name}:{last.lineno})"
+    text = f"{name}: {error}".strip().splitlines()
+    kind = kinds.get(name) or ("compile-error" if compiling else "wrapper-error")
+    return {"kind": kind, "text": " ".join(line.strip() for line in text if line.strip())[:2000] + ("" if name in kinds else place)}
+
+
+def _answer(request: dict[str, Any], device: ExecutorDevice | GpuDevice, wrapper: Wrapper) -> dict[str, Any]:
+    inputs = Inputs.load(Path(request["inputs"]))
+    tensors = tensors_of(inputs)
+    options = {} if request["plant"] is None else {"plant": request["plant"]}
+    started, launches, outputs = time.perf_counter(), [], []
+    for number in range(request["repeats"]):
+        logits, launched = device.run(wrapper, tensors, options)
+        launches += launched
+        target = Path(request["outputs"]) / f"{number}.npy"
+        np.save(target, logits.detach().numpy())
+        outputs.append(str(target))
+    seconds = time.perf_counter() - started
+    return {"outputs": outputs, "dtype": str(logits.dtype), "launches": launches, "seconds": seconds}
+
+
+def serve(requests: IO[str], replies: IO[str]) -> None:
+    """Load what the first line names, then answer one JSON line with one JSON line until the end of input."""
+
+    def reply(message: dict[str, Any]) -> None:
+        replies.write(json.dumps(message) + "\n")
+        replies.flush()
+
+    setup = json.loads(requests.readline())
+    source = Source(**setup["source"])
+    try:
+        device: ExecutorDevice | GpuDevice = ExecutorDevice(setup["kernel"]) if setup["device"] == "executor" else GpuDevice()
+        wrapper, module = load_wrapper(source, setup["kernel"], executor=setup["device"] == "executor")
+    except Exception as error:  # whatever an import raises is the answer to "can it be imported?"
+        reply({"error": {"kind": "not-importable", "text": _problem(error)["text"]}})
+        return
+    reply(_describe(module, device.where))
+    for line in requests:
+        try:
+            reply(_answer(json.loads(line), device, wrapper))
+        except Exception as error:  # whatever a compiler or a wrapper raises is a finding about the arm
+            reply({"error": _problem(error)})
+
+
+def main() -> None:
+    """Requests on stdin, replies on the original stdout; what compilers print goes to stderr instead."""
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    serve(sys.stdin, replies)
+    replies.close()
+    sys.stderr.flush()
+    os._exit(0)  # interpreter shutdown would tear down MLIR and torch.library in an order that prints tracebacks
+
+
+if __name__ == "__main__":
+    main()
