@@ -101,6 +101,7 @@ class Arm:
         paths = [self.source.flydsl_path, str(Path(__file__).resolve().parent.parent), kept.get("PYTHONPATH", "")]
         kept["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
         kept |= {"FLYDSL_RUNTIME_CACHE_DIR": str(self._folder / "flydsl"), "TRITON_CACHE_DIR": str(self._folder / "triton")}
+        kept["PARITY_ARM_FOLDER"] = str(self._folder)
         if self.device.kind == "executor":
             kept |= {"ARCH": "gfx942", "FLYDSL_GPU_ARCH": "gfx942", "GPU_ARCHS": "gfx942", "OMP_NUM_THREADS": "1"}
         else:

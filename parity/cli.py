@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,6 +48,14 @@ def add_source_options(add: object) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
+    try:
+        return _command(options)
+    except BrokenPipeError:  # `parity … | head`: nobody reads on, so nobody saw a verdict
+        sys.stdout = None  # type: ignore[assignment]  # else the interpreter complains again when it flushes
+        return 2
+
+
+def _command(options: argparse.Namespace) -> int:
     if options.command == "doctor":
         return _doctor(as_json=options.json)
     # torch and the compilers are imported from here on, so that a missing one is told and not traced
@@ -89,7 +96,7 @@ def _gate(options: argparse.Namespace) -> int:
     from parity.cases import quick_cases
     from parity.devices import choose_device
     from parity.evidence import EvidenceError
-    from parity.run import run_gate
+    from parity.run import run_gate, source_options
     from parity.sources import select_source
 
     def tell(line: str) -> None:
@@ -98,7 +105,7 @@ def _gate(options: argparse.Namespace) -> int:
     device = choose_device(options.device)
     source = select_source(options.aiter, options.candidate, tell=tell)
     plants = _plants(options.plant, source.kind)
-    again = "".join(f" {name} {shlex.quote(value)}" for name, value in (("--aiter", options.aiter), ("--candidate", options.candidate)) if value)
+    again = source_options(options.aiter, options.candidate)
     try:
         verdict = run_gate(source, device, quick_cases(), options.evidence, tell=tell, options=again, plants=plants)
     except EvidenceError as error:

@@ -54,33 +54,55 @@ def decide(records: Sequence[Record], cases: Iterable[Case]) -> Verdict:
     found: dict[tuple[str, str, str], list[Record]] = {}
     for record in records:
         found.setdefault(record.key, []).append(record)
-    failures, doubts = [], []
-    for case in cases:
-        for key in required_checks(case):
-            problem, failed = _problem(key, found.get(key, []))
-            if problem:
-                (failures if failed else doubts).append(problem)
-    if not cases:
-        doubts.append("no case was required")
-    doubts += _mixtures(records)
-    state = State.FAIL if failures else State.NOT_VALIDATED if doubts else State.PASS
-    return Verdict(state, tuple(failures + doubts), _covers(records, cases), _not_covered(records))
+    problems = [problem for case in cases for key in required_checks(case) if (problem := _problem(key, case, found.get(key, [])))]
+    failures = [problem for problem in problems if problem.failed]
+    doubts = _mixtures(records) + ([] if cases else ["no case was required"])
+    state = State.FAIL if failures else State.NOT_VALIDATED if problems or doubts else State.PASS
+    reasons = _grouped(failures, cases) + _grouped([problem for problem in problems if not problem.failed], cases) + doubts
+    return Verdict(state, tuple(reasons), _covers(records, cases), _not_covered(records))
 
 
-def _problem(key: tuple[str, str, str], records: list[Record]) -> tuple[str, bool]:
-    """("", False) when the one record of a required check passed, else (what is wrong, whether it is a failure)."""
-    check, case, arm = key
-    name = f"{arm} {check} {case}"
+@dataclass(frozen=True)
+class _Problem:
+    """A required check that did not pass. failed: a fault was seen; else there is only no proof of its absence."""
+
+    arm: str
+    case: Case
+    text: str
+    failed: bool
+
+
+def _problem(key: tuple[str, str, str], case: Case, records: list[Record]) -> _Problem | None:
+    """What is wrong with the records of one required check; None when its only record passed."""
+    check, _, arm = key
     if len(records) != 1:
-        return f"{name}: {'missing' if not records else f'{len(records)} records'}", False
+        return _Problem(arm, case, f"{check} {'missing' if not records else f'has {len(records)} records'}", False)
     record = records[0]
-    if record.status == "fail":
-        # the baseline is what the candidate is measured by: say so when it is the broken one
-        return f"{'baseline error: ' if arm == 'triton' else ''}{name}: {record.findings[0].text}", True
     if record.status != "pass":
-        return f"{name}: {record.findings[0].text}", False
+        return _Problem(arm, case, record.findings[0].text, record.status == "fail")
     wrong = [figure for figure, value in record.figures.items() if not _finite(value)]
-    return (f"{name}: {', '.join(wrong)} is not a number", False) if wrong else ("", False)
+    return _Problem(arm, case, f"{check}: {', '.join(wrong)} is not a number", False) if wrong else None
+
+
+def _grouped(problems: Sequence[_Problem], cases: Sequence[Case]) -> list[str]:
+    """One reason an arm: in how many cases and dtype pairs, which pairs are untouched, and its first finding."""
+    reasons: list[str] = []
+    for arm in (*KERNELS, BOTH):
+        mine = [problem for problem in problems if problem.arm == arm]
+        if not mine or (arm == BOTH and reasons):
+            continue  # two kernels disagree because one is wrong: that one is named already
+        bad = {_pair(problem.case) for problem in mine}
+        clean = sorted({_pair(case) for case in cases} - bad)
+        count = len({problem.case.id for problem in mine})
+        # the baseline is what the candidate is measured by: say so when it is the broken one
+        name = "baseline error: triton" if arm == "triton" and mine[0].failed else arm
+        untouched = f"; {' '.join(clean)} clean" if clean else ""
+        reasons.append(f"{name} in {count} of {len(cases)} cases (q/kv {' '.join(sorted(bad))}{untouched}): {mine[0].case.id}: {mine[0].text}")
+    return reasons
+
+
+def _pair(case: Case) -> str:
+    return f"{case.q_encoding.value}/{case.kv_encoding.value}"
 
 
 def _finite(value: Any) -> bool:
@@ -97,7 +119,7 @@ def _mixtures(records: Sequence[Record]) -> list[str]:
 
 def _covers(records: Sequence[Record], cases: Sequence[Case]) -> str:
     """Kernel, source, sizes, dtype pairs and device, read off the cases and the records."""
-    pairs = sorted({f"{case.q_encoding.value}/{case.kv_encoding.value}" for case in cases})
+    pairs = sorted({_pair(case) for case in cases})
     heads = sorted({case.heads for case in cases})
     dims = sorted({case.head_dim for case in cases})
     sources = sorted({record.source for record in records}) or ["no evidence"]

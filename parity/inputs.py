@@ -10,6 +10,7 @@ import hashlib
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -73,9 +74,10 @@ class Inputs:
 
     def save(self, path: str | Path) -> None:
         """Writes one uncompressed .npz holding the six arrays and the two encoding names."""
-        arrays = {name: getattr(self, name).cpu().contiguous().numpy() for name in _DTYPES}
+        arrays: dict[str, Any] = {name: getattr(self, name).cpu().contiguous().numpy() for name in _DTYPES}
+        arrays |= {name: np.array(getattr(self, name).value) for name in _ENCODINGS}
         with open(path, "wb") as file:  # an open file keeps numpy from appending a suffix to the name
-            np.savez(file, **arrays, **{name: np.array(getattr(self, name).value) for name in _ENCODINGS})
+            np.savez(file, **arrays)
 
     @staticmethod
     def load(path: str | Path) -> Inputs:
@@ -90,11 +92,12 @@ class Inputs:
         expected = {*_DTYPES, *_ENCODINGS}
         if set(arrays) != expected:
             raise ValueError(f"{path} holds {sorted(arrays)}, not {sorted(expected)}")
-        encodings = {name: Encoding(str(arrays.pop(name))) for name in _ENCODINGS}
+        q_encoding, kv_encoding = (Encoding(str(arrays.pop(name))) for name in _ENCODINGS)
         for name, array in arrays.items():
             if array.dtype.kind not in "uif":
                 raise ValueError(f"{name} in {path} is {array.dtype}")
-        return Inputs(**{name: torch.from_numpy(array) for name, array in arrays.items()}, **encodings)
+        q, kv, kv_scales, weights, starts, ends = (torch.from_numpy(arrays[name]) for name in _DTYPES)
+        return Inputs(q, kv, kv_scales, weights, starts, ends, q_encoding, kv_encoding)
 
 
 def nan_bytes(inputs: Inputs) -> int:
@@ -135,7 +138,7 @@ def build_inputs(case: Case) -> Inputs:
             kv_scales = _log_uniform(rng, case.n, 1e-3, 1e1)
     starts, ends = _windows(case, rng)
     return Inputs(
-        q, kv, kv_scales.float(), weights.float(), starts, ends, q_encoding=case.q_encoding, kv_encoding=case.kv_encoding
+        q, kv, kv_scales.float(), weights.float(), starts, ends, case.q_encoding, case.kv_encoding
     )
 
 

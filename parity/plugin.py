@@ -56,14 +56,24 @@ def arms(request: pytest.FixtureRequest, parity_device: Device) -> Iterator[dict
     from parity.run import arms_of
     from parity.sources import SourceError, select_source
 
-    options = request.config
+    options, problem = request.config, ""
     with ExitStack() as stack:
         try:
             source = select_source(options.getoption("--aiter"), options.getoption("--candidate"), tell=print)
             started = stack.enter_context(arms_of(source, parity_device))
         except SourceError as error:
-            pytest.fail(str(error), pytrace=False)
+            problem = str(error)
+        if problem:
+            pytest.fail(problem, pytrace=False)
         yield started
+
+
+@pytest.fixture(scope="session")
+def repeat_options(request: pytest.FixtureRequest) -> str:
+    """The source options of this run, for the command that a failure prints."""
+    from parity.run import source_options
+
+    return source_options(request.config.getoption("--aiter"), request.config.getoption("--candidate"))
 
 
 @pytest.fixture

@@ -14,9 +14,11 @@ from parity.cases import Case
 from parity.checks import KERNELS, judge_case
 from parity.devices import Device
 from parity.evidence import EvidenceFile, Record
+from parity.fp8 import Encoding
+from parity.gfx942 import native
 from parity.gate import Verdict, decide
 from parity.report import terminal
-from parity.sources import Source, SourceError
+from parity.sources import Source, SourceError, require
 
 Tell = Callable[[str], None]
 
@@ -24,6 +26,9 @@ Tell = Callable[[str], None]
 @contextmanager
 def arms_of(source: Source, device: Device) -> Iterator[dict[str, Arm]]:
     """Both kernels of a source, started. SourceError when one cannot be imported (the text has the cause)."""
+    if device.kind == "executor":
+        require("ziglang", "pyelftools", "msgpack")
+        native.library()  # built once here, not by every arm at the same time
     with ExitStack() as stack:
         arms = {kernel: stack.enter_context(Arm(source, kernel, device)) for kernel in KERNELS}
         for kernel, arm in arms.items():
@@ -34,9 +39,21 @@ def arms_of(source: Source, device: Device) -> Iterator[dict[str, Arm]]:
         yield arms
 
 
+def source_options(aiter: str | None, candidate: str | None) -> str:
+    """--aiter and --candidate as they stand on a command line. With `=`: pytest takes a bare path for its rootdir."""
+    given = {"--aiter": aiter, "--candidate": candidate}
+    return "".join(f" {name}={shlex.quote(value)}" for name, value in given.items() if value)
+
+
 def again_command(case: Case, device: Device, options: str) -> str:
-    """The command that repeats one case."""
+    """The command that repeats one case; `options` from source_options."""
     return f"pytest --pyargs parity -k {shlex.quote(case.id)} --device={device.kind}{options}"
+
+
+def _applicable(plants: Mapping[str, str], case: Case) -> dict[str, str]:
+    """The plants that change something in this case: the byte patch exists for FN operands only."""
+    has_fn = Encoding.FN in (case.q_encoding, case.kv_encoding)
+    return {kernel: fault for kernel, fault in plants.items() if has_fn or fault != "sign-extended-patch"}
 
 
 def run_gate(
@@ -50,7 +67,7 @@ def run_gate(
         tell(f"{source.label} on {where}: {len(cases)} cases; figures are error/budget (limit 1), then top-k overlap")
         tell(terminal.HEADER)
         for case in cases:
-            judged = judge_case(case, arms, plants=plants)
+            judged = judge_case(case, arms, plants=_applicable(plants or {}, case))
             file.write(judged)
             records += judged
             tell(terminal.case_line(case, judged))

@@ -52,8 +52,7 @@ class Source:
 
 def own_source() -> Source:
     """This repository's own two kernels, with the environment's FlyDSL and Triton. SourceError when one is missing."""
-    for package in ("flydsl", "triton"):
-        _version_or_error(package)
+    require("triton")
     modules = {"flydsl": "parity.kernels.own_flydsl", "triton": "parity.kernels.own_triton"}
     return Source("own", "own kernels", importlib.metadata.version("logits-parity"), modules, "", _version_or_error("flydsl"), "")
 
@@ -67,11 +66,17 @@ def select_source(aiter: str | None, candidate: str | None, *, tell: Callable[[s
     return own_source()
 
 
+def require(*packages: str) -> None:
+    """SourceError unless these distributions are installed."""
+    for package in packages:
+        _version_or_error(package)
+
+
 def _version_or_error(package: str) -> str:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        raise SourceError(f"{package} is not installed in {sys.prefix}: pip install {package} (see `parity doctor`)") from None
+        raise SourceError(f"{package} is not installed in {sys.prefix}: pip install 'logits-parity[executor]' (see `parity doctor`)") from None
 
 
 def aiter_source(where: str, revision: str | None, *, tell: Callable[[str], None]) -> Source:
@@ -79,7 +84,7 @@ def aiter_source(where: str, revision: str | None, *, tell: Callable[[str], None
 
     Raises SourceError: no such path, not a repository, no such revision, no FlyDSL kernel in it, no FlyDSL to be had.
     """
-    _version_or_error("triton")
+    require("triton")
     if where == "installed":
         if revision is not None:
             raise SourceError("--candidate is a git revision: it does not go with --aiter installed")

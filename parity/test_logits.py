@@ -20,10 +20,12 @@ pytestmark = pytest.mark.gfx942
 
 
 @pytest.mark.parametrize("case", quick_cases(), ids=lambda case: case.id)
-def test_case(case: Case, arms: dict[str, Arm], parity_device: Device, keep_evidence: Callable[[Sequence[Record]], Any]) -> None:
+def test_case(
+    case: Case, arms: dict[str, Arm], parity_device: Device, repeat_options: str, keep_evidence: Callable[[Sequence[Record]], Any]
+) -> None:
     """Both kernels against float64, their top-k, their repeat and their agreement: every finding, raised once."""
     records = judge_case(case, arms)
     keep_evidence(records)
     failed = [record for record in records if record.status != "pass"]
     if failed:
-        pytest.fail(failures_text(failed, {case.id: again_command(case, parity_device, "")}), pytrace=False)
+        pytest.fail(failures_text(failed, {case.id: again_command(case, parity_device, repeat_options)}), pytrace=False)

@@ -14,7 +14,6 @@ import importlib.machinery
 import json
 import os
 import sys
-import tempfile
 import time
 import traceback
 import types
@@ -77,12 +76,14 @@ class ExecutorDevice:
     def __init__(self, kernel: str) -> None:
         self._call: Any = None
         if kernel == "triton":
-            from parity.launchers import triton_ as launcher
-        else:
-            from parity.launchers import flydsl_ as launcher  # type: ignore[no-redef]
+            from parity.launchers import triton_
 
-            os.environ["ROCM_PATH"] = str(launcher.linker_folder(Path(tempfile.mkdtemp())))
-        launcher.install(lambda: self._call)
+            triton_.install(lambda: self._call)
+        else:
+            from parity.launchers import flydsl_
+
+            os.environ["ROCM_PATH"] = str(flydsl_.linker_folder(Path(os.environ["PARITY_ARM_FOLDER"])))
+            flydsl_.install(lambda: self._call)
         torch.cuda.current_stream = lambda device=None: types.SimpleNamespace(cuda_stream=0)  # type: ignore
         torch.cuda.device = lambda device: contextlib.nullcontext()  # type: ignore
 
@@ -135,17 +136,22 @@ def _describe(module: types.ModuleType, where: str) -> dict[str, Any]:
     }
 
 
-def _problem(error: Exception) -> dict[str, str]:
+_KINDS = {"ExecutionFault": "memory-fault", "Unsupported": "unsupported", "BadCodeObject": "compile-error"}
+_COMPILERS = ("/flydsl/", "/triton/compiler/", "/triton/runtime/jit")
+
+
+def _problem(error: Exception, kernel_file: str) -> dict[str, str]:
     """What a wrapper raised, as a finding: {kind, text}. A compiler's frame in the traceback makes it a compile error."""
-    frames = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
-    kinds = {"ExecutionFault": "memory-fault", "Unsupported": "unsupported", "BadCodeObject": "compile-error"}
     name = type(error).__name__
-    compiling = any(part in file for file in frames for part in ("/flydsl/compiler/", "/triton/compiler/", "/triton/runtime/jit"))
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    place = f" ({Path(last.filename).name}:{last.lineno})"
-    text = f"{name}: {error}".strip().splitlines()
-    kind = kinds.get(name) or ("compile-error" if compiling else "wrapper-error")
-    return {"kind": kind, "text": " ".join(line.strip() for line in text if line.strip())[:2000] + ("" if name in kinds else place)}
+    text = f"{name}: {error}"
+    kind = _KINDS.get(name)
+    if kind is None:
+        frames = traceback.extract_tb(error.__traceback__)
+        kind = "compile-error" if any(part in frame.filename for frame in frames for part in _COMPILERS) else "wrapper-error"
+        own = [frame for frame in frames if frame.filename == kernel_file]
+        places = [own[-1], frames[-1]] if own and own[-1] != frames[-1] else frames[-1:]  # where in the kernel, where in the compiler
+        text += " (" + ", raised in ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in places) + ")"
+    return {"kind": kind, "text": " ".join(text.split())[:2000]}
 
 
 def _answer(request: dict[str, Any], device: ExecutorDevice | GpuDevice, wrapper: Wrapper) -> dict[str, Any]:
@@ -176,14 +182,14 @@ def serve(requests: IO[str], replies: IO[str]) -> None:
         device: ExecutorDevice | GpuDevice = ExecutorDevice(setup["kernel"]) if setup["device"] == "executor" else GpuDevice()
         wrapper, module = load_wrapper(source, setup["kernel"], executor=setup["device"] == "executor")
     except Exception as error:  # whatever an import raises is the answer to "can it be imported?"
-        reply({"error": {"kind": "not-importable", "text": _problem(error)["text"]}})
+        reply({"error": {"kind": "not-importable", "text": _problem(error, "")["text"]}})
         return
     reply(_describe(module, device.where))
     for line in requests:
         try:
             reply(_answer(json.loads(line), device, wrapper))
         except Exception as error:  # whatever a compiler or a wrapper raises is a finding about the arm
-            reply({"error": _problem(error)})
+            reply({"error": _problem(error, str(module.__file__))})
 
 
 def main() -> None:

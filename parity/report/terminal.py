@@ -11,7 +11,7 @@ from parity.checks import AGREEMENT, BOTH, KERNELS
 from parity.evidence import Record
 from parity.gate import Verdict, worst_ratios
 
-HEADER = f"{'case':55} {'flydsl':>7} {'triton':>7} {'agree':>7} {'top-k':>6}  result"
+HEADER = f"{'case':57} {'flydsl':>7} {'triton':>7} {'agree':>7} {'top-k':>6}  result"
 _FINDINGS_SHOWN = 4  # of one record; the evidence file has all
 
 
@@ -30,7 +30,7 @@ def case_line(case: Case, records: Sequence[Record]) -> str:
     failed = [f"{record.arm} {record.check}" for record in records if record.status != "pass"]
     result = "pass" if not failed else _shorten(failed)
     cells = " ".join(f"{_ratio(value):>7}" for value in ratios)
-    return f"{case.id:55} {cells} {_overlap(overlap):>6}  {result}"
+    return f"{case.id:57} {cells} {_overlap(overlap):>6}  {result}"
 
 
 def _shorten(failed: list[str]) -> str:
