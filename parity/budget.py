@@ -69,8 +69,8 @@ class _DotLoss:
 def error_budget(inputs: Inputs, *, block: int = 4096) -> torch.Tensor:
     """float64 [M,N], in units of the logits: bound on |kernel - reference| inside the window, 0 outside.
 
-    The derivation is the module's docstring. Costs two matrix products and 2*M*H*N*D byte comparisons; scratch is a
-    few times heads x block x head_dim bytes. Raises ValueError for inputs that are not finite.
+    The derivation is the module's docstring. Costs four matrix products and up to 2*M*H*N*D byte comparisons; scratch
+    is a few times heads x block x head_dim bytes. Raises ValueError for inputs that are not finite.
     """
     require_finite(inputs)
     q, kv = decode(inputs.q, inputs.q_encoding), decode(inputs.kv, inputs.kv_encoding)
@@ -95,13 +95,23 @@ def _dot_loss(reach: torch.Tensor, cut: torch.Tensor, q_bits: torch.Tensor, kv_b
     # Computed partial sums exceed exact ones by what was lost: at most 1.5 quanta of 2^-23 of the reach a product.
     reach = reach * (1 + q_bits.shape[1] * 2.0**-22)
     quantum = 2 * _U * _power_of_two_below(reach)
-    lowest = q_bits[:, None, :] + kv_bits[None, :, :]  # int8 [H,B,D]: exponent of a product's lowest set bit
-    fine, cuttable = ((lowest < _exponent(grid)[..., None]).sum(dim=-1) for grid in (quantum, cut))
+    fine, cuttable = (_products_below(grid, q_bits, kv_bits) for grid in (quantum, cut))
     return _DotLoss(
         rounded=quantum * fine,
         variance=quantum**2 / 6 * fine,
         cut=2 * cut * cuttable + quantum * 2.0**-7 * fine,
     )
+
+
+def _products_below(grid: torch.Tensor, q_bits: torch.Tensor, kv_bits: torch.Tensor) -> torch.Tensor:
+    """float64 [H,B]: how many products of each dot product have a bit below `grid` [H,B], powers of two or 0."""
+    # A product below the grid adds 2 or more to grid * sum(1 / lowest bit): one matrix product spares most counts.
+    inverse = torch.exp2(-q_bits.double()) @ torch.exp2(-kv_bits.double()).T
+    head, key = (grid * inverse >= 1).nonzero(as_tuple=True)
+    count = torch.zeros_like(grid)
+    lowest = q_bits[head] + kv_bits[key]  # int8 [*,D]: exponent of a product's lowest set bit
+    count[head, key] = (lowest < _exponent(grid[head, key])[:, None]).sum(dim=-1).double()
+    return count
 
 
 def _logit_error(dot: torch.Tensor, loss: _DotLoss, scale: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:

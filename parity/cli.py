@@ -6,11 +6,12 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-USAGE = 3
+NOT_VALIDATED, USAGE = 2, 3
 
 
 class Parser(argparse.ArgumentParser):
@@ -52,7 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _command(options)
     except BrokenPipeError:  # `parity … | head`: nobody reads on, so nobody saw a verdict
         sys.stdout = None  # type: ignore[assignment]  # else the interpreter complains again when it flushes
-        return 2
+        return NOT_VALIDATED
+    except Exception:  # uncaught, it would make Python exit with 1, and 1 says FAIL about a kernel
+        traceback.print_exc()
+        print("parity: internal error, please report the traceback above: NOT VALIDATED", file=sys.stderr)
+        return NOT_VALIDATED
 
 
 def _command(options: argparse.Namespace) -> int:
@@ -72,7 +77,7 @@ def _command(options: argparse.Namespace) -> int:
         return _usage(f"{error.name} is not installed: pip install 'logits-parity[executor]' (see `parity doctor`)")
     except KeyboardInterrupt:
         print("interrupted: NOT VALIDATED", file=sys.stderr)
-        return 2
+        return NOT_VALIDATED
 
 
 def _usage(text: str) -> int:
@@ -95,7 +100,7 @@ def _gate(options: argparse.Namespace) -> int:
         return _usage(f"torch {torch.__version__} has no float8_e4m3fnuz: pip install 'torch>=2.6'")
     from parity.cases import quick_cases
     from parity.devices import choose_device
-    from parity.evidence import EvidenceError
+    from parity.evidence import EvidenceError, EvidenceFile
     from parity.run import run_gate, source_options
     from parity.sources import select_source
 
@@ -107,10 +112,14 @@ def _gate(options: argparse.Namespace) -> int:
     plants = _plants(options.plant, source.kind)
     again = source_options(options.aiter, options.candidate)
     try:
-        verdict = run_gate(source, device, quick_cases(), options.evidence, tell=tell, options=again, plants=plants)
+        evidence = EvidenceFile(options.evidence)
+    except EvidenceError as error:
+        return _usage(str(error))
+    try:
+        verdict = run_gate(source, device, quick_cases(), evidence, tell=tell, options=again, plants=plants)
     except EvidenceError as error:
         print(f"parity: {error}: NOT VALIDATED", file=sys.stderr)
-        return 2
+        return NOT_VALIDATED
     return verdict.state.exit_code
 
 

@@ -102,40 +102,55 @@ def _restored(finding: dict[str, Any]) -> dict[str, Any]:
 
 
 class EvidenceFile:
-    """Writes records as they come, into PATH.partial-PID; close() renames it to PATH. A killed run leaves whole lines, not a PATH.
+    """Writes records as they come, into PATH.partial-PID; finish() renames it to PATH. A killed run leaves whole lines, not a PATH.
 
-    Context manager; leaving it by an exception keeps the partial file and does not touch PATH. OSErrors become EvidenceError.
+    Context manager: leaving it normally finishes; leaving it by an exception keeps the partial file, if anything is in it, and
+    does not touch PATH. Every OSError becomes an EvidenceError that names the file.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
+        self.partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
         try:
-            self._file = open(self._partial, "w", encoding="utf-8")
+            if path.is_dir():
+                raise EvidenceError(f"cannot write evidence to {path}: it is a folder")
+            self._file = open(self.partial, "w", encoding="utf-8")  # noqa: SIM115 (closed by finish or abandon)
         except OSError as error:
             raise EvidenceError(f"cannot write evidence to {path}: {error.strerror}") from None
+
+    def write(self, lines: Iterable[str]) -> None:
+        """Append lines as Record.to_line gives them; on disk when this returns."""
+        try:
+            self._file.write("".join(line + "\n" for line in lines))
+            self._file.flush()
+        except OSError as error:
+            raise EvidenceError(f"cannot write evidence to {self.partial}: {error.strerror}") from None
+
+    def finish(self) -> None:
+        """Give the file its name."""
+        try:
+            os.fsync(self._file.fileno())
+            self._file.close()
+            os.replace(self.partial, self.path)
+        except OSError as error:
+            raise EvidenceError(f"cannot finish {self.path}: {error.strerror}") from None
+
+    def abandon(self) -> None:
+        """Close without giving the file its name; an empty one is removed."""
+        with contextlib.suppress(OSError):  # what led here is the error to show
+            self._file.close()
+        with contextlib.suppress(OSError):
+            if not self.partial.stat().st_size:
+                self.partial.unlink()
 
     def __enter__(self) -> EvidenceFile:
         return self
 
-    def write(self, records: Iterable[Record]) -> None:
-        try:
-            self._file.write("".join(record.to_line() + "\n" for record in records))
-            self._file.flush()
-        except OSError as error:
-            raise EvidenceError(f"cannot write evidence to {self._partial}: {error.strerror}") from None
-
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if kind is not None:
-            with contextlib.suppress(OSError):  # the first error is the one to show
-                self._file.close()
-            return
-        try:
-            os.fsync(self._file.fileno())
-            self._file.close()
-            os.replace(self._partial, self.path)
-        except OSError as problem:
-            raise EvidenceError(f"cannot finish {self.path}: {problem.strerror}") from None
+        if kind is None:
+            self.finish()
+        else:
+            self.abandon()
 
 
 def read_evidence(path: Path) -> list[Record]:

@@ -36,6 +36,8 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from None
     if config.getoption("--candidate") and not config.getoption("--aiter"):
         raise pytest.UsageError("--candidate needs --aiter: it is a revision of that repository")
+    if config.getoption("--evidence") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Collector(config.getoption("--evidence")), "parity-evidence")
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -93,25 +95,23 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         outcome.get_result().parity_evidence = item.stash.get(_EVIDENCE, [])  # xdist sends plain attributes along
 
 
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    _collected.extend(getattr(report, "parity_evidence", []))
+class Collector:
+    """Writes the records of all tests, from all xdist workers, as their reports arrive. Lives in the main process only."""
 
+    def __init__(self, path: Path) -> None:
+        from parity.evidence import EvidenceError, EvidenceFile
 
-_collected: list[str] = []  # lines of the run in this process; pytest gives this hook no config
+        self._error = EvidenceError
+        try:
+            self._file = EvidenceFile(path)
+        except EvidenceError as error:
+            raise pytest.UsageError(str(error)) from None
 
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._file.write(getattr(report, "parity_evidence", []))
 
-def pytest_sessionstart(session: pytest.Session) -> None:
-    _collected.clear()
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    path = session.config.getoption("--evidence")
-    if path is None or hasattr(session.config, "workerinput"):
-        return
-    from parity.evidence import EvidenceError, EvidenceFile, Record
-
-    try:
-        with EvidenceFile(path) as file:
-            file.write(Record.from_line(line) for line in _collected)
-    except EvidenceError as error:
-        raise pytest.UsageError(str(error)) from None
+    def pytest_sessionfinish(self) -> None:
+        try:
+            self._file.finish()
+        except self._error as error:
+            raise pytest.UsageError(str(error)) from None

@@ -7,7 +7,6 @@ import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 from parity.arm import Arm, ArmError
 from parity.cases import Case
@@ -57,18 +56,21 @@ def _applicable(plants: Mapping[str, str], case: Case) -> dict[str, str]:
 
 
 def run_gate(
-    source: Source, device: Device, cases: Sequence[Case], evidence: Path, *, tell: Tell, options: str = "", plants: Mapping[str, str] | None = None
+    source: Source, device: Device, cases: Sequence[Case], evidence: EvidenceFile, *, tell: Tell, options: str = "", plants: Mapping[str, str] | None = None
 ) -> Verdict:
-    """Run all cases, write the evidence file, tell the table and the verdict line by line. Returns the verdict."""
+    """Run all cases, write and finish the evidence, tell the table and the verdict line by line. Returns the verdict.
+
+    Raises SourceError (a kernel cannot be loaded) and EvidenceError (the evidence cannot be written: there is no verdict then).
+    """
     records: list[Record] = []
     started = time.monotonic()
-    with EvidenceFile(evidence) as file, arms_of(source, device) as arms:
+    with evidence, arms_of(source, device) as arms:
         where = next(iter(arms.values())).provenance["where"]
         tell(f"{source.label} on {where}: {len(cases)} cases; figures are error/budget (limit 1), then top-k overlap")
         tell(terminal.HEADER)
         for case in cases:
             judged = judge_case(case, arms, plants=_applicable(plants or {}, case))
-            file.write(judged)
+            evidence.write(record.to_line() for record in judged)
             records += judged
             tell(terminal.case_line(case, judged))
     verdict = decide(records, cases)
@@ -76,5 +78,5 @@ def run_gate(
     if failures:
         tell("\n" + failures)
     tell(f"\n{time.monotonic() - started:.0f} s")
-    tell(terminal.verdict_text(records, verdict, str(evidence)))
+    tell(terminal.verdict_text(records, verdict, str(evidence.path)))
     return verdict

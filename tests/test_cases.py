@@ -31,9 +31,9 @@ def test_id_spells_every_axis_of_the_inputs() -> None:
     assert len(ids | {CASE.id}) == len(axes) + 1
 
 
-@pytest.mark.parametrize(("n", "index_topk", "expected"), [(76, 2048, 19), (3, 512, 1), (512, 512, 128), (513, 512, 512)])
-def test_topk_of_short_and_long_cases(n: int, index_topk: int, expected: int) -> None:
-    assert dataclasses.replace(CASE, n=n, index_topk=index_topk).topk == expected
+@pytest.mark.parametrize(("n", "index_topk", "kept"), [(76, 2048, 19), (3, 512, 1), (512, 512, 128), (513, 512, 512)])
+def test_topk_of_short_and_long_cases(n: int, index_topk: int, kept: int) -> None:
+    assert dataclasses.replace(CASE, n=n, index_topk=index_topk).topk == kept
 
 
 @pytest.mark.parametrize(
@@ -45,9 +45,9 @@ def test_topk_of_short_and_long_cases(n: int, index_topk: int, expected: int) ->
     ],
     ids=str,
 )
-def test_refuses(change: dict) -> None:
+def test_refuses(change: dict[str, object]) -> None:
     with pytest.raises(ValueError):
-        dataclasses.replace(CASE, **change)
+        dataclasses.replace(CASE, **change)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("case", quick_cases(), ids=lambda case: case.id)

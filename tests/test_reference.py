@@ -16,11 +16,12 @@ INF = float("inf")
 
 
 def tiny(
-    *, starts: list[int], ends: list[int], encoding: Encoding = Encoding.FNUZ, scales: tuple[float, ...] = (1.0, 0.5, 4.0)
+    *, starts: list[int], ends: list[int], encoding: Encoding = Encoding.FNUZ, scales: tuple[float, ...] = (1, 0.5, 4)
 ) -> Inputs:
     """Two rows, two heads of dimension 2, three keys.
 
-    q[0] = [[1, 2], [-1, 0.5]]   q[1] = [[0.5, -2], [3, 1]]   kv = [[2, 1], [-1, 3], [0, -4]]   weights [[1, -2], [4, 0.5]]
+    q[0] = [[1, 2], [-1, 0.5]]     q[1] = [[0.5, -2], [3, 1]]
+    kv = [[2, 1], [-1, 3], [0, -4]]     weights = [[1, -2], [4, 0.5]]     scales = [1, 0.5, 4]
     """
     q = torch.tensor([[[1.0, 2.0], [-1.0, 0.5]], [[0.5, -2.0], [3.0, 1.0]]])
     kv = torch.tensor([[2.0, 1.0], [-1.0, 3.0], [0.0, -4.0]])
@@ -94,13 +95,13 @@ def test_agrees_with_a_scalar_loop_at_any_block() -> None:
 def test_scalar_loop_would_notice(fault: str) -> None:
     """Planted faults in what the reference is given move it away from the loop."""
     inputs = build_inputs(CASE)
-    change: dict[str, object] = {
+    changes: dict[str, dict[str, torch.Tensor]] = {
         "neighbour-scale": {"kv_scales": inputs.kv_scales.roll(1)},
         "start-off-by-one": {"starts": inputs.starts + 1},
         "neighbour-key": {"kv": inputs.kv.roll(1, dims=0)},
         "dropped-head": {"weights": inputs.weights * (torch.arange(16) != 5)},
-    }[fault]
-    actual = reference_logits(dataclasses.replace(inputs, **change))  # type: ignore[arg-type]
+    }
+    actual = reference_logits(dataclasses.replace(inputs, **changes[fault]))  # type: ignore[arg-type]
     assert not torch.allclose(actual, by_scalar_loop(inputs), rtol=1e-6, atol=1e-6)
 
 
