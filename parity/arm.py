@@ -35,8 +35,8 @@ STEERING_NAMES = ("ARCH", "COMPILE_ONLY", "GPU_ARCHS", "DISABLE_LLVM_OPT", "ROCM
 
 
 class ArmError(Exception):
-    """kind: compile-error, wrapper-error, memory-fault, crash, timeout (findings about the arm); unsupported (the executor's
-    limit); not-importable (the arm never started). text: one line."""
+    """kind: compile-error, wrapper-error, memory-fault, crash, timeout (findings about the arm); unsupported, no-launch (nothing
+    is known about the kernel); not-importable (the arm never started). text: one line."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(f"{kind}: {text}")

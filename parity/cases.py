@@ -38,11 +38,12 @@ class Profile:
     source: str
 
 
+_CONFIG = "config.json (index_n_heads, index_head_dim, index_topk), as public serving code quotes it"
 _PROFILES = (
-    Profile("deepseek-v3.2", 64, 128, 2048, "deepseek-ai/DeepSeek-V3.2-Exp config.json (index_n_heads, index_topk)"),
-    Profile("glm-5", 32, 128, 2048, "zai-org/GLM-5 config.json, as served in the 128K results (GLM-5.2-FP8)"),
-    Profile("deepseek-v4-flash", 64, 128, 512, "third party: model card of OsaurusAI/DeepSeek-V4-Flash-JANGTQ-K"),
-    Profile("deepseek-v4-pro", 64, 128, 1024, "third party, unconfirmed: the pages behind this project's field notes"),
+    Profile("deepseek-v3.2", 64, 128, 2048, f"deepseek-ai/DeepSeek-V3.2-Exp {_CONFIG}"),
+    Profile("glm-5", 32, 128, 2048, f"GLM-5 (GlmMoeDsaForCausalLM) {_CONFIG}"),
+    Profile("deepseek-v4-flash", 64, 128, 512, f"DeepSeek-V4-Flash (deepseek_v4) {_CONFIG}"),
+    Profile("deepseek-v4-pro", 64, 128, 1024, f"DeepSeek-V4-Pro (deepseek_v4) {_CONFIG}"),
 )
 PROFILES: dict[str, Profile] = {profile.name: profile for profile in _PROFILES}
 

@@ -63,7 +63,7 @@ def judge_case(case: Case, arms: Mapping[str, Arm], *, plants: Mapping[str, str]
     records = []
     for kernel in KERNELS:
         make = _maker(case, expected, arms[kernel], kernel)
-        records += _judge_kernel(case, expected, runs[kernel], make, executor=arms[kernel].device.kind == "executor")
+        records += _judge_kernel(case, expected, runs[kernel], make)
     return [*records, _judge_agreement(case, expected, runs, _maker(case, expected, arms["flydsl"], BOTH))]
 
 
@@ -91,27 +91,19 @@ def _maker(case: Case, expected: Expected, arm: Arm, name: str) -> Maker:
 
 
 def _failed_arm(error: ArmError) -> tuple[str, tuple[Finding, ...]]:
-    """(status, findings) of every check of an arm that gave no logits. The executor's own limit is no finding."""
-    status = "unsupported" if error.kind == "unsupported" else "fail"
+    """(status, findings) of every check of an arm that gave no logits of its kernel. The executor's own limit is no fault."""
+    status = "unsupported" if error.kind in ("unsupported", "no-launch") else "fail"
     return status, (Finding(error.kind, None, None, None, None, f"{error.kind}: {error.text}"),)
 
 
-def _launch_findings(run: Run, executor: bool) -> tuple[Finding, ...]:
-    """A wrapper that answers without its kernel (a fallback in torch) proves nothing about the kernel, however right it is."""
-    if executor and not run.launches:
-        return (Finding("no-launch", None, None, None, None, "no-launch: the wrapper returned logits and launched no kernel"),)
-    return ()
-
-
-def _judge_kernel(case: Case, expected: Expected, run: Run | ArmError, make: Maker, *, executor: bool) -> list[Record]:
+def _judge_kernel(case: Case, expected: Expected, run: Run | ArmError, make: Maker) -> list[Record]:
     if isinstance(run, ArmError):
         status, findings = _failed_arm(run)
         return [make(check, status, findings, {}) for check in KERNEL_CHECKS]
     logits = run.outputs[0]
     comparison = compare(logits, expected.logits, expected.budget)
-    findings = _launch_findings(run, executor) + comparison.findings
     figures = _figures(comparison) | {"launches": list(run.launches), "seconds": run.seconds}
-    records = [make("reference", _status(findings), findings, figures)]
+    records = [make("reference", _status(comparison.findings), comparison.findings, figures)]
     if logits.shape == expected.logits.shape:
         inputs = expected.inputs
         selected = top_k_agreement(logits, expected.logits, expected.budget, inputs.starts, inputs.ends, case.topk)

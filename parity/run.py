@@ -35,7 +35,15 @@ def arms_of(source: Source, device: Device) -> Iterator[dict[str, Arm]]:
                 arm.start()
             except ArmError as error:
                 raise SourceError(f"{kernel} of {source.label} cannot be loaded: {error.text}") from None
+        _check_flydsl(source, arms["flydsl"])
         yield arms
+
+
+def _check_flydsl(source: Source, arm: Arm) -> None:
+    """The FlyDSL that was imported is the one wanted: a verdict must not name a version that did not compile the kernel."""
+    version, path = arm.provenance["packages"].get("flydsl", ["none", "nowhere"])
+    if version.partition("+")[0] != source.flydsl.partition("+")[0]:
+        raise SourceError(f"{source.label} wants flydsl {source.flydsl}, but {version} at {path} was imported")
 
 
 def source_options(aiter: str | None, candidate: str | None) -> str:

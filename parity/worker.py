@@ -68,6 +68,10 @@ def _stand_in_for_rocm(tree: str) -> None:
     sys.modules["cpp_extension"] = stand_in
 
 
+class NoLaunch(Exception):
+    """A wrapper that answers without its kernel proves nothing about the kernel, however right the answer."""
+
+
 class ExecutorDevice:
     """Runs wrappers on CPU tensors; their launches go to the gfx942 executor."""
 
@@ -95,6 +99,8 @@ class ExecutorDevice:
             logits = wrapper(*tensors.values(), **options)
         if self._call.failure is not None:
             raise self._call.failure
+        if not self._call.launches:
+            raise NoLaunch("the wrapper returned logits and launched no kernel: a fallback, or a launch that did not reach the executor")
         return logits, [asdict(launch) for launch in self._call.launches]
 
 
@@ -136,7 +142,7 @@ def _describe(module: types.ModuleType, where: str) -> dict[str, Any]:
     }
 
 
-_KINDS = {"ExecutionFault": "memory-fault", "Unsupported": "unsupported", "BadCodeObject": "compile-error"}
+_KINDS = {"ExecutionFault": "memory-fault", "Unsupported": "unsupported", "BadCodeObject": "compile-error", "NoLaunch": "no-launch"}
 _COMPILERS = ("/flydsl/", "/triton/compiler/", "/triton/runtime/jit")
 
 

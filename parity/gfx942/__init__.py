@@ -14,9 +14,9 @@ against the allocations; what it does not know (instruction, modifier, set-up) i
     code_object.py  ELF, metadata, kernel descriptor        opcodes.py, decode.py   machine code to instructions
     launch.py       arguments and initial registers         engine.py               run loop over waves
     waves.py        registers, EXEC, selection              operands.py             operand codes, modifiers
-    scalar.py       SOP1, SOP2, SOPC, SOPK                   vector.py, vector_forms.py   VOP1, VOP2, VOP3, VOPC
+    scalar.py       SOP1, SOP2, SOPC, SOPK                   vector*.py              VOP1, VOP2, VOP3, VOPC
     packed.py       VOP3P and MFMA                          cross_lane.py           DPP, swizzle, readlane
-    memory.py       allocations, bounds                     memory_ops.py           SMEM, GLOBAL, MUBUF, DS
+    memory.py       allocations, bounds                     memory_ops.py, lds.py   SMEM, GLOBAL, MUBUF; DS
     native.c, .py   MFMA and fused multiply-add in C        faults.py               what is raised
 """
 

@@ -119,14 +119,19 @@ def _sopp(text: bytes, pc: int, word: int) -> Instruction:
 
 
 def _wide(text: bytes, pc: int, word: int, *, format_name: str, table: dict[int, str], fields: dict[str, int]) -> Instruction:
-    """Formats of two dwords. A field named `zero*` is reserved and must be 0."""
+    """Formats of two dwords."""
     high = _word(text, pc + 4)
     opcode = fields.pop("op")
     name = _name(table, format_name, opcode, pc, word)
+    return Instruction(pc, 8, format_name, name, _unreserved(fields, name, pc, word, high), (word, high))
+
+
+def _unreserved(fields: dict[str, int], name: str, pc: int, word: int, high: int) -> dict[str, int]:
+    """`fields` without those named `zero*`: these are reserved and must be 0."""
     for reserved in [key for key in fields if key.startswith("zero")]:
         if fields.pop(reserved):
             raise Unsupported(f"{name}: reserved bits are set in {word:08x} {high:08x} at pc {pc:#x}")
-    return Instruction(pc, 8, format_name, name, fields, (word, high))
+    return fields
 
 
 def _smem(text: bytes, pc: int, word: int) -> Instruction:
@@ -180,32 +185,29 @@ def _vector(text: bytes, pc: int, word: int, *, format_name: str, table: dict[in
     """VOP1, VOP2, VOPC: one dword, plus one for a literal, an SDWA or a DPP word, or the constant of v_fmamk/v_fmaak."""
     opcode = fields.pop("op")
     name = _name(table, format_name, opcode, pc, word)
-    if fields["src0"] in (SDWA, DPP):
-        extra = _word(text, pc + 4)
-        kind = "SDWA" if fields["src0"] == SDWA else "DPP"
-        fields |= _sdwa_word(extra, format_name) if kind == "SDWA" else _dpp_word(extra, name, pc)
-        return Instruction(pc, 8, f"{format_name}-{kind}", name, fields, (word, extra))
     if fields["src0"] == LITERAL or name in ("v_fmamk_f32", "v_fmaak_f32"):
         extra = _word(text, pc + 4)
         fields["literal"] = extra
         return Instruction(pc, 8, format_name, name, fields, (word, extra))
+    if fields["src0"] in (SDWA, DPP):
+        extra = _word(text, pc + 4)
+        kind = "SDWA" if fields["src0"] == SDWA else "DPP"
+        fields |= _unreserved(_sdwa_word(extra, format_name) if kind == "SDWA" else _dpp_word(extra), name, pc, word, extra)
+        return Instruction(pc, 8, f"{format_name}-{kind}", name, fields, (word, extra))
     return Instruction(pc, 4, format_name, name, fields, (word,))
 
 
 def _sdwa_word(extra: int, format_name: str) -> dict[str, int]:
-    fields = _bits(extra, src0=(0, 8), src0_sel=(16, 3), src0_sext=(19, 1), src0_neg=(20, 1), src0_abs=(21, 1), s0=(23, 1),
-                   src1_sel=(24, 3), src1_sext=(27, 1), src1_neg=(28, 1), src1_abs=(29, 1), s1=(31, 1))  # fmt: skip
+    fields = _bits(extra, src0=(0, 8), src0_sel=(16, 3), src0_sext=(19, 1), src0_neg=(20, 1), src0_abs=(21, 1), zero=(22, 1),
+                   s0=(23, 1), src1_sel=(24, 3), src1_sext=(27, 1), src1_neg=(28, 1), src1_abs=(29, 1), zero2=(30, 1), s1=(31, 1))  # fmt: skip
     if format_name == "VOPC":
         return fields | _bits(extra, sdst=(8, 7), sd=(15, 1))
     return fields | _bits(extra, dst_sel=(8, 3), dst_unused=(11, 2), clamp=(13, 1), omod=(14, 2))
 
 
-def _dpp_word(extra: int, name: str, pc: int) -> dict[str, int]:
-    fields = _bits(extra, src0=(0, 8), dpp_ctrl=(8, 9), zero=(17, 2), bound_ctrl=(19, 1), src0_neg=(20, 1), src0_abs=(21, 1),
-                   src1_neg=(22, 1), src1_abs=(23, 1), bank_mask=(24, 4), row_mask=(28, 4))  # fmt: skip
-    if fields.pop("zero"):
-        raise Unsupported(f"{name}_dpp: reserved bits are set in {extra:08x} at pc {pc:#x}")
-    return fields
+def _dpp_word(extra: int) -> dict[str, int]:
+    return _bits(extra, src0=(0, 8), dpp_ctrl=(8, 9), zero=(17, 2), bound_ctrl=(19, 1), src0_neg=(20, 1), src0_abs=(21, 1),
+                 src1_neg=(22, 1), src1_abs=(23, 1), bank_mask=(24, 4), row_mask=(28, 4))  # fmt: skip
 
 
 def _vop1(text: bytes, pc: int, word: int) -> Instruction:

@@ -15,6 +15,7 @@ import numpy as np
 from parity.gfx942.cross_lane import compile_lane_move
 from parity.gfx942.decode import Instruction, decode_one
 from parity.gfx942.faults import ExecutionFault, Unsupported
+from parity.gfx942.lds import compile_lds
 from parity.gfx942.memory import Memory
 from parity.gfx942.memory_ops import compile_memory
 from parity.gfx942.packed import compile_packed
@@ -97,6 +98,8 @@ class Program:
             return compile_vector(instruction)
         if family == "VOP3P":
             return compile_packed(instruction)
+        if family == "DS":
+            return compile_lds(instruction)
         return compile_memory(instruction, self._memory)
 
 

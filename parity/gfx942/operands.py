@@ -33,6 +33,8 @@ def constant(code: int, instruction: Instruction) -> int | None:
     if code == 248:
         return INV_2PI
     if code == LITERAL:
+        if "literal" not in instruction.fields:
+            raise Unsupported(f"{instruction}: a literal in an encoding that has none")
         return instruction.fields["literal"]
     return None
 
@@ -64,11 +66,13 @@ def scalar_source(code: int, instruction: Instruction, *, pair: bool = False) ->
 
 
 def _wide_constant(code: int, value: int) -> np.uint64:
-    """A constant of a 64-bit integer operand: integers are sign-extended, literals zero-extended (ISA 3.1)."""
+    """A constant of a 64-bit integer operand: inline integers are sign-extended. Literals that would differ are refused."""
     if is_float_constant(code):
         raise Unsupported("a floating-point inline constant in a 64-bit integer operand")
     if 193 <= code <= 208:
         return np.uint64(value | 0xFFFFFFFF00000000)
+    if value >> 31:
+        raise Unsupported(f"literal {value:#x} in a 64-bit operand: sign- or zero-extended")
     return np.uint64(value)
 
 

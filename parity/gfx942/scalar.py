@@ -74,7 +74,7 @@ def _overflow(function: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Funct
 
 
 def _extreme(pick: Callable[[np.ndarray, np.ndarray], np.ndarray], *, signed: bool) -> Function:
-    """s_min, s_max: SCC = the first source was taken."""
+    """s_min, s_max: SCC = the first source was taken (ISA: s_max takes it when both are equal, s_min does not)."""
 
     def run(waves: Waves, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         chosen = pick(_signed(left), _signed(right)) if signed else pick(left, right)
@@ -92,9 +92,11 @@ def _shift_add(amount: int) -> Function:
 
 
 def _bfe_u32(waves: Waves, value: np.ndarray, control: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bits [4:0] offset, [22:16] width."""
+    """Bits [4:0] offset, [22:16] width; the manual's (1 << width) - 1 has no meaning from 32 on."""
     offset, width = control & U32(31), (control >> U32(16)) & U32(127)
-    mask = ((U64(1) << np.minimum(width, 32).astype(U64)) - U64(1)).astype(U32)
+    if (width > 31).any():
+        raise Unsupported(f"s_bfe_u32 with a width of {int(width.max())}")
+    mask = (U32(1) << width) - U32(1)
     result = (value >> offset) & mask
     return result, result != 0
 
@@ -155,8 +157,8 @@ TABLE: dict[str, tuple[int, tuple[int, ...], Function]] = {
     "s_mul_hi_i32": (32, (32, 32), lambda waves, x, y: (_bits((_signed(x).astype(I64) * _signed(y)) >> I64(32), U32), None)),
     "s_min_i32": (32, (32, 32), _extreme(np.less, signed=True)),
     "s_min_u32": (32, (32, 32), _extreme(np.less, signed=False)),
-    "s_max_i32": (32, (32, 32), _extreme(np.greater, signed=True)),
-    "s_max_u32": (32, (32, 32), _extreme(np.greater, signed=False)),
+    "s_max_i32": (32, (32, 32), _extreme(np.greater_equal, signed=True)),
+    "s_max_u32": (32, (32, 32), _extreme(np.greater_equal, signed=False)),
     "s_cselect_b32": (32, (32, 32), _select),
     "s_cselect_b64": (64, (64, 64), _select),
     "s_lshl_b32": (32, (32, 32), _shift(np.left_shift, 31)),

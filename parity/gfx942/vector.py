@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Vector ALU tables: what each instruction computes. How sources are read and results written: vector_forms.py.
 
-A row is (result type, source types, function). Types: u, i, f = 32-bit unsigned, signed, float; U, I = 64-bit; m = lane mask
-from an SGPR pair (bool). Functions take numpy arrays of those types that broadcast to [waves, 64].
+A row is (result type, source types, function). Types: u, i, f = 32-bit unsigned, signed, float; h = the low 16 bits, unsigned;
+U, I = 64-bit; m = lane mask from an SGPR pair (bool). Functions take numpy arrays of those types that broadcast to [waves, 64].
 Source: CDNA3 ISA chapter 12, "VOP1/VOP2/VOP3/VOPC Instructions". fp32 is IEEE 754, round to nearest even, denormals kept
 (launch.py refuses any other MODE); nothing is contracted but what is a fused instruction.
 """
@@ -25,17 +25,25 @@ LOW16 = np.uint32(0xFFFF)
 
 
 def max_f32(left: Array, right: Array) -> Array:
-    """IEEE maxNum: a NaN loses against a number, +0 is greater than -0 (ISA: v_max_f32)."""
+    """IEEE maxNum: a quiet NaN loses against a number, +0 is greater than -0 (ISA: v_max_f32)."""
     result = np.fmax(left, right)
     both_zero = (left == 0) & (right == 0)
-    return np.where(both_zero, (left.view(U32) & right.view(U32)).view(F32), result)
+    result = np.where(both_zero, (left.view(U32) & right.view(U32)).view(F32), result)
+    return np.where(_signaling(left) | _signaling(right), F32(np.nan), result)
 
 
 def min_f32(left: Array, right: Array) -> Array:
-    """IEEE minNum: a NaN loses against a number, -0 is less than +0 (ISA: v_min_f32)."""
+    """IEEE minNum: a quiet NaN loses against a number, -0 is less than +0 (ISA: v_min_f32)."""
     result = np.fmin(left, right)
     both_zero = (left == 0) & (right == 0)
-    return np.where(both_zero, (left.view(U32) | right.view(U32)).view(F32), result)
+    result = np.where(both_zero, (left.view(U32) | right.view(U32)).view(F32), result)
+    return np.where(_signaling(left) | _signaling(right), F32(np.nan), result)
+
+
+def _signaling(value: Array) -> Array:
+    """Signaling NaNs: with MODE.IEEE, which launch.py requires, v_min and v_max turn them into quiet ones."""
+    bits = value.view(U32) & U32(0x7FFFFFFF)
+    return (bits > U32(0x7F800000)) & (bits < U32(0x7FC00000))
 
 
 def f32_to_u32(value: Array) -> Array:
@@ -62,8 +70,9 @@ def bfe_u32(value: Array, offset: Array, width: Array) -> Array:
 
 
 def bfe_i32(value: Array, offset: Array, width: Array) -> Array:
+    """Signed field; one that reaches beyond bit 31 is filled with the sign (ISA: v_bfe_i32 shifts S0.i32)."""
     width = (width & U32(31)).astype(I64)
-    field = bfe_u32(value, offset, width.astype(U32)).astype(I64)
+    field = (value.view(I32) >> (offset & U32(31)).astype(I32)) & ((I64(1) << width) - 1)
     sign = np.where(width > 0, I64(1) << np.maximum(width - 1, 0), 0)
     return ((field ^ sign) - sign).astype(I32)
 
@@ -147,8 +156,8 @@ TABLE: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "v_sub_u32": ("u", "uu", np.subtract),
     "v_subrev_u32": ("u", "uu", lambda x, y: y - x),
     # 16-bit VOP2: on GFX9 the high half of the destination becomes 0 (LLVM: zeroesHigh16BitsOfDest)
-    "v_lshlrev_b16": ("u", "uu", lambda n, x: (x << (n & U32(15))) & LOW16),
-    "v_lshrrev_b16": ("u", "uu", lambda n, x: (x & LOW16) >> (n & U32(15))),
+    "v_lshlrev_b16": ("u", "hh", lambda n, x: (x << (n & U32(15))) & LOW16),
+    "v_lshrrev_b16": ("u", "hh", lambda n, x: (x & LOW16) >> (n & U32(15))),
     # VOP3
     "v_fma_f32": ("f", "fff", native.fma_f32),
     "v_mad_u32_u24": ("u", "uuu", lambda x, y, z: _u24(np.multiply)(x, y) + z),
@@ -169,7 +178,7 @@ TABLE: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "v_lshlrev_b64": ("U", "uU", lambda n, x: x << (n & U32(63)).astype(U64)),
     "v_lshrrev_b64": ("U", "uU", lambda n, x: x >> (n & U32(63)).astype(U64)),
     "v_ashrrev_i64": ("I", "uI", lambda n, x: x >> (n & U32(63)).astype(I64)),
-    "v_lshl_add_u64": ("U", "UuU", lambda x, n, z: (x << (n & U32(63)).astype(U64)) + z),
+    "v_lshl_add_u64": ("U", "UuU", lambda x, n, z: (x << (n & U32(7)).astype(U64)) + z),
 }
 for _index in range(4):
     TABLE[f"v_cvt_f32_ubyte{_index}"] = ("f", "u", _byte_to_f32(_index))
@@ -178,10 +187,7 @@ for _index in range(4):
 ACCUMULATE = {"v_fmac_f32": ("f", "fff", native.fma_f32)}
 
 
-def _ordered(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
-    return function  # numpy's comparisons are already false for NaN, as the ordered conditions want
-
-
+# numpy's comparisons are false for NaN, as the ordered conditions want
 _ORDERED: dict[str, Callable[[Array, Array], Array]] = {
     "lt": np.less, "eq": np.equal, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
     "lg": lambda x, y: (x < y) | (x > y),
@@ -218,18 +224,14 @@ def _low16(function: Callable[[Array, Array], Array], dtype: Any) -> Callable[[A
 for _prefix in ("v_cmp", "v_cmpx"):
     for _type, _dtype in {"u16": np.uint16, "i16": np.int16}.items():
         for _name in _INTEGER:
-            COMPARE[f"{_prefix}_{_name}_{_type}"] = ("uu", _low16(_ORDERED[_name], _dtype))
-        COMPARE[f"{_prefix}_ne_{_type}"] = ("uu", _low16(np.not_equal, _dtype))
-        COMPARE[f"{_prefix}_t_{_type}"] = ("uu", _negate(_ORDERED["f"]))
-
-
-def packed_fma(left: Array, right: Array, addend: Array) -> Array:
-    return native.fma_f32(left, right, addend)
+            COMPARE[f"{_prefix}_{_name}_{_type}"] = ("hh", _low16(_ORDERED[_name], _dtype))
+        COMPARE[f"{_prefix}_ne_{_type}"] = ("hh", _low16(np.not_equal, _dtype))
+        COMPARE[f"{_prefix}_t_{_type}"] = ("hh", _negate(_ORDERED["f"]))
 
 
 # VOP3P on two packed fp32 (ISA: v_pk_fma_f32, v_pk_mul_f32, v_pk_add_f32); applied to each half.
 PACKED_F32: dict[str, tuple[int, Callable[..., Array]]] = {
-    "v_pk_fma_f32": (3, packed_fma),
+    "v_pk_fma_f32": (3, native.fma_f32),
     "v_pk_mul_f32": (2, np.multiply),
     "v_pk_add_f32": (2, np.add),
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vector ALU encodings: reads sources with their modifiers (e32, e64, SDWA, DPP), applies the tables of vector.py, writes.
+"""Vector ALU encodings: reads sources (vector_sources.py), applies the tables of vector.py, writes with its modifiers.
 
 compile_vector(instruction) gives the executable form. A modifier that is not implemented for an instruction is refused.
 """
@@ -11,15 +11,11 @@ from collections.abc import Callable
 import numpy as np
 
 from parity.gfx942 import vector
-from parity.gfx942.cross_lane import dpp_source
 from parity.gfx942.decode import Instruction
 from parity.gfx942.faults import Unsupported
-from parity.gfx942.operands import Reader, refuse, scalar_row, vector_pair, vector_source
+from parity.gfx942.operands import refuse, scalar_row, vector_source
+from parity.gfx942.vector_sources import DWORD, dpp_mask, sources, typed
 from parity.gfx942.waves import EXEC, VCC, Waves
-
-_DTYPE = {"u": np.uint32, "i": np.int32, "f": np.float32, "U": np.uint64, "I": np.int64}
-SIGN = np.uint32(0x80000000)
-DWORD = 6  # SDWA select code
 
 
 def compile_vector(instruction: Instruction) -> Callable[[Waves], None]:
@@ -41,11 +37,11 @@ def compile_vector(instruction: Instruction) -> Callable[[Waves], None]:
 
 
 def _compute(instruction: Instruction, kind: str, types: str, function: Callable[..., np.ndarray], *, accumulate: bool = False) -> Callable[[Waves], None]:
-    readers = _sources(instruction, types[:-1] if accumulate else types)
+    readers = sources(instruction, types[:-1] if accumulate else types)
     destination = instruction.fields["vdst"]
     if accumulate:
-        readers.append(_typed(vector_source(256 + destination, instruction), "f"))
-    mask_of = _dpp_mask(instruction)
+        readers.append(typed(vector_source(256 + destination, instruction), "f"))
+    mask_of = dpp_mask(instruction)
     finish = _result_modifier(instruction, kind)
 
     def run(waves: Waves) -> None:
@@ -63,8 +59,8 @@ def _compute(instruction: Instruction, kind: str, types: str, function: Callable
 
 def _fma_with_constant(instruction: Instruction) -> Callable[[Waves], None]:
     """v_fmamk: D = S0 * K + S1; v_fmaak: D = S0 * S1 + K."""
-    first = _typed(vector_source(instruction.fields["src0"], instruction), "f")
-    second = _typed(vector_source(256 + instruction.fields["vsrc1"], instruction), "f")
+    first = typed(vector_source(instruction.fields["src0"], instruction), "f")
+    second = typed(vector_source(256 + instruction.fields["vsrc1"], instruction), "f")
     fixed = np.full((1, 1), instruction.fields["literal"], np.uint32).view(np.float32)
     destination = instruction.fields["vdst"]
 
@@ -78,15 +74,17 @@ def _fma_with_constant(instruction: Instruction) -> Callable[[Waves], None]:
 
 def _compare(instruction: Instruction) -> Callable[[Waves], None]:
     types, condition = vector.COMPARE[instruction.name]
-    readers = _sources(instruction, types)
+    readers = sources(instruction, types)
     fields = instruction.fields
     if instruction.format == "VOP3":
         refuse(instruction, clamp=0, omod=0, opsel=0)
         destination = scalar_row(fields["vdst"])
     elif instruction.format == "VOPC-SDWA":
         destination = scalar_row(fields["sdst"]) if fields["sd"] else VCC
-    else:
+    elif instruction.format == "VOPC":
         destination = VCC
+    else:
+        raise Unsupported(f"{instruction}: DPP in a comparison")
     writes_exec = instruction.name.startswith("v_cmpx")
 
     def run(waves: Waves) -> None:
@@ -101,7 +99,7 @@ def _compare(instruction: Instruction) -> Callable[[Waves], None]:
 
 def _carry(instruction: Instruction) -> Callable[[Waves], None]:
     kind, types, function = vector.CARRY[instruction.name]
-    readers = _sources(instruction, types)
+    readers = sources(instruction, types)
     if instruction.format == "VOP3":
         refuse(instruction, clamp=0, omod=0, neg=0)
     elif instruction.format != "VOP2":
@@ -121,118 +119,6 @@ def _carry(instruction: Instruction) -> Callable[[Waves], None]:
     return run
 
 
-# -- sources ---------------------------------------------------------------------------------------------------------
-def _sources(instruction: Instruction, types: str) -> list[Reader]:
-    base, _, form = instruction.format.partition("-")
-    if base == "VOP3":
-        return _vop3_sources(instruction, types)
-    codes = [instruction.fields["src0"]]
-    if base != "VOP1":
-        codes.append(256 + instruction.fields["vsrc1"])
-    readers: list[Reader] = []
-    for position, kind in enumerate(types):
-        if kind == "m":
-            readers.append(lambda waves: waves.lane_mask(VCC))
-        elif form == "SDWA":
-            readers.append(_sdwa_source(instruction, position, kind, codes))
-        elif form == "DPP":
-            readers.append(_dpp_operand(instruction, position, kind, codes))
-        else:
-            readers.append(_plain(codes[position], instruction, kind))
-    return readers
-
-
-def _plain(code: int, instruction: Instruction, kind: str) -> Reader:
-    return _typed((vector_pair if kind in "UI" else vector_source)(code, instruction), kind)
-
-
-def _typed(reader: Reader, kind: str) -> Reader:
-    dtype = _DTYPE[kind]
-    if dtype in (np.uint32, np.uint64):
-        return reader
-    return lambda waves: reader(waves).view(dtype)
-
-
-def _modified(reader: Reader, kind: str, instruction: Instruction, *, negate: bool, absolute: bool) -> Reader:
-    """Sign-bit modifiers |x| then -x, only on floats (ISA 6.1.2)."""
-    if not (negate or absolute):
-        return _typed(reader, kind)
-    if kind != "f":
-        raise Unsupported(f"{instruction}: abs or neg on an integer source")
-
-    def read(waves: Waves) -> np.ndarray:
-        bits = reader(waves)
-        bits = bits & ~SIGN if absolute else bits
-        return (bits ^ SIGN if negate else bits).view(np.float32)
-
-    return read
-
-
-def _vop3_sources(instruction: Instruction, types: str) -> list[Reader]:
-    fields = instruction.fields
-    refuse(instruction, opsel=0)
-    readers: list[Reader] = []
-    for position, kind in enumerate(types):
-        code = fields[f"src{position}"]
-        if kind == "m":
-            row = scalar_row(code)
-            readers.append(lambda waves, row=row: waves.lane_mask(row))  # type: ignore[misc]
-            continue
-        flags = {"negate": bool(fields["neg"] >> position & 1), "absolute": bool(fields["abs"] >> position & 1)}
-        if kind in "UI":
-            if any(flags.values()):
-                raise Unsupported(f"{instruction}: abs or neg on a 64-bit source")
-            readers.append(_plain(code, instruction, kind))
-        else:
-            readers.append(_modified(vector_source(code, instruction), kind, instruction, **flags))
-    return readers
-
-
-def _sdwa_source(instruction: Instruction, position: int, kind: str, codes: list[int]) -> Reader:
-    """A byte or word of the source, zero- or sign-extended (ISA 6.? "SDWA")."""
-    fields = instruction.fields
-    if kind in "UI":
-        raise Unsupported(f"{instruction}: SDWA on a 64-bit source")
-    is_scalar = fields[f"s{position}"]
-    register = fields["src0"] if position == 0 else codes[1] - 256
-    reader = vector_source(register if is_scalar else 256 + register, instruction)
-    select, extend = fields[f"src{position}_sel"], fields[f"src{position}_sext"]
-    flags = {"negate": bool(fields[f"src{position}_neg"]), "absolute": bool(fields[f"src{position}_abs"])}
-    if select == DWORD:
-        return _modified(reader, kind, instruction, **flags)
-    if any(flags.values()) or select > DWORD:
-        raise Unsupported(f"{instruction}: SDWA source modifiers on a byte or word")
-    width = 8 if select < 4 else 16
-    offset = np.uint32(8 * select if select < 4 else 16 * (select - 4))
-
-    def read(waves: Waves) -> np.ndarray:
-        part = (reader(waves) >> offset) & np.uint32((1 << width) - 1)
-        if extend:
-            part = (part.astype(np.int32) << (32 - width) >> (32 - width)).view(np.uint32)
-        return part
-
-    return _typed(read, kind)
-
-
-def _dpp_operand(instruction: Instruction, position: int, kind: str, codes: list[int]) -> Reader:
-    fields = instruction.fields
-    if kind in "UI":
-        raise Unsupported(f"{instruction}: DPP on a 64-bit source")
-    if position == 0:
-        shuffle = dpp_source(instruction)
-        reader: Reader = lambda waves: shuffle(waves)[0]  # noqa: E731
-    else:
-        reader = vector_source(codes[1], instruction)
-    return _modified(reader, kind, instruction, negate=bool(fields[f"src{position}_neg"]), absolute=bool(fields[f"src{position}_abs"]))
-
-
-def _dpp_mask(instruction: Instruction) -> Callable[[Waves], np.ndarray] | None:
-    if not instruction.format.endswith("-DPP"):
-        return None
-    shuffle = dpp_source(instruction)
-    return lambda waves: shuffle(waves)[1]
-
-
 # -- results ---------------------------------------------------------------------------------------------------------
 def _result_modifier(instruction: Instruction, kind: str) -> Callable[[Waves, np.ndarray], np.ndarray]:
     fields = instruction.fields
@@ -242,18 +128,18 @@ def _result_modifier(instruction: Instruction, kind: str) -> Callable[[Waves, np
     if clamp and kind != "f":
         raise Unsupported(f"{instruction}: clamp on an integer result")
     if instruction.format.endswith("-SDWA"):
-        return _sdwa_result(instruction)
+        return _sdwa_result(instruction, kind)
     if clamp:  # to 0..1; DX10_CLAMP makes NaN 0
         return lambda waves, result: np.where(result > 0, np.minimum(result, np.float32(1)), np.float32(0)).astype(np.float32)
     return lambda waves, result: result
 
 
-def _sdwa_result(instruction: Instruction) -> Callable[[Waves, np.ndarray], np.ndarray]:
+def _sdwa_result(instruction: Instruction, kind: str) -> Callable[[Waves, np.ndarray], np.ndarray]:
     refuse(instruction, clamp=0)
     select, unused = instruction.fields["dst_sel"], instruction.fields["dst_unused"]
     if select == DWORD:
         return lambda waves, result: result
-    if unused == 1 or select > DWORD:
+    if unused == 1 or select > DWORD or kind == "f":
         raise Unsupported(f"{instruction}: SDWA dst_sel={select} dst_unused={unused}")
     width, destination = (8 if select < 4 else 16), instruction.fields["vdst"]
     offset = np.uint32(8 * select if select < 4 else 16 * (select - 4))

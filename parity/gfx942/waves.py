@@ -89,11 +89,11 @@ class Waves:
         return self._exec
 
     # -- vector registers --------------------------------------------------------------------------------------------
-    def row(self, register: int, *, acc: bool = False) -> int:
-        """Row of `vgpr` for VGPR or AGPR `register`. Raises Unsupported beyond what the kernel allocated."""
-        row = register + (self.accum_offset if acc else 0)
-        if row >= len(self.vgpr) or (not acc and register >= self.accum_offset):
-            raise Unsupported(f"{'a' if acc else 'v'}{register} is beyond the registers that the kernel descriptor allocates")
+    def row(self, register: int, *, acc: bool = False, count: int = 1) -> int:
+        """Row of `vgpr` for VGPR or AGPR `register`, the first of `count`. Raises Unsupported beyond what the kernel allocated."""
+        row, last = register + (self.accum_offset if acc else 0), register + count - 1
+        if last >= (len(self.vgpr) - self.accum_offset if acc else self.accum_offset):
+            raise Unsupported(f"{'a' if acc else 'v'}{last} is beyond the registers that the kernel descriptor allocates")
         return row
 
     def v(self, row: int) -> np.ndarray:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from flydsl.compiler import jit_executor
+from flydsl.compiler import jit_executor, jit_function
 
 from parity.gfx942 import BadCodeObject, ExecutorError, Kernel, load
 from parity.launchers.record import CallRecord
@@ -39,6 +39,9 @@ def install(current: Callable[[], CallRecord]) -> None:
                 self.raw_register_runtime(name, ctypes.cast(function, Pointer))
 
     jit_executor.ExecutionEngine = Engine
+    # FlyDSL 0.4 and later compile without launching when a tensor is not on a GPU; here host memory is the device's memory.
+    if hasattr(jit_function, "_is_compile_placeholder"):
+        jit_function._is_compile_placeholder = lambda value, *, allow_null_pointers=False: False
 
 
 def linker_folder(folder: Path) -> Path:
