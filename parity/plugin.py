@@ -59,6 +59,10 @@ def arms(request: pytest.FixtureRequest, parity_device: Device) -> Iterator[dict
     from parity.sources import SourceError, select_source
 
     options, problem = request.config, ""
+    if hasattr(options, "workerinput"):  # xdist workers share the cores; torch in each of them would take all
+        import torch
+
+        torch.set_num_threads(1)
     with ExitStack() as stack:
         try:
             source = select_source(options.getoption("--aiter"), options.getoption("--candidate"), tell=print)

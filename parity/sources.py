@@ -93,7 +93,9 @@ def aiter_source(where: str, revision: str | None, *, tell: Callable[[str], None
     if not path.exists():
         raise SourceError(f"--aiter {where}: no such path; give a git checkout of aiter, a bare git directory, or `installed`")
     git_dir = _git(path, "rev-parse", "--absolute-git-dir", problem=f"--aiter {where}: not a git repository")
-    revision = revision or "HEAD"
+    if revision is None:
+        revision = "HEAD"
+        _tell_if_dirty(path, tell)
     if revision.startswith("-"):
         raise SourceError(f"--candidate {revision}: not a revision")
     wanted = f"--candidate {revision}: no such revision in {where}; `git -C {where} tag` lists the tags"
@@ -103,6 +105,13 @@ def aiter_source(where: str, revision: str | None, *, tell: Callable[[str], None
     pin = _pinned_flydsl(_git(path, "show", f"{commit}:requirements.txt", problem=f"aiter {revision} has no requirements.txt"), revision)
     tree = _extract(Path(git_dir), commit, tell)
     return Source("aiter", f"aiter {revision}", commit, modules, str(tree), pin, _private_flydsl(pin, tell))
+
+
+def _tell_if_dirty(path: Path, tell: Callable[[str], None]) -> None:
+    """HEAD is what is committed: say so where a checkout holds more."""
+    bare = _git(path, "rev-parse", "--is-bare-repository", problem=f"--aiter {path}: not a git repository")
+    if bare == "false" and _git(path, "status", "--porcelain", "--", ":/aiter", problem=f"--aiter {path}: git status fails"):
+        tell(f"note: {path} has uncommitted changes under aiter/; HEAD is judged without them")
 
 
 def _installed_aiter(tell: Callable[[str], None]) -> Source:
@@ -129,10 +138,8 @@ def _wrapper_modules(exists: Callable[[str], bool], label: str) -> dict[str, str
     for kernel, candidates in {"flydsl": FLYDSL_MODULES, "triton": TRITON_MODULES}.items():
         module = next((name for name in candidates if exists(name)), None)
         if module is None:
-            raise SourceError(
-                f"{label} has no {kernel} fp8_mqa_logits kernel; the FlyDSL one is in v0.1.16.post4 to .post6, "
-                "v0.1.18 and later, not in v0.1.17"
-            )
+            hint = "; it is in v0.1.16.post4 to .post6, v0.1.18 and later, not in v0.1.17" if kernel == "flydsl" else ""
+            raise SourceError(f"{label} has no {kernel} fp8_mqa_logits kernel{hint}")
         found[kernel] = module
     return found
 

@@ -81,7 +81,13 @@ def run(kernel: Kernel, waves: Sequence[Before], **memory: np.ndarray) -> list[A
         for register, values in before.vectors.items():
             row[64 * (register - 2) : 64 * (register - 2) + len(values)] = values
         row[_SCALARS : _SCALARS + len(before.scalars)] = before.scalars
-        rest = [before.vcc & 0xFFFFFFFF, before.vcc >> 32, before.execute & 0xFFFFFFFF, before.execute >> 32, before.scc]
+        rest = [
+            before.vcc & 0xFFFFFFFF,
+            before.vcc >> 32,
+            before.execute & 0xFFFFFFFF,
+            before.execute >> 32,
+            before.scc,
+        ]
         row[_SCALARS + 8 : _SCALARS + 13] = rest
     stored = np.zeros_like(given)
     known = allocations(given=given, stored=stored, **memory)

@@ -18,7 +18,9 @@ class Rules:
     """The choices; the defaults are the rules. Rounding is "truncate" (toward zero) or "floor" (toward minus infinity)."""
 
     group: int = 16
-    split: str = "parity"  # halves of a group: by parity of k, its first and last eight ("runs"), or all together ("none")
+    split: str = (
+        "parity"  # halves of a group: by parity of k, its first and last eight ("runs"), or all together ("none")
+    )
     product_bits: int = 24
     product_rounding: str = "truncate"
     join_bits: int = 24
@@ -87,12 +89,17 @@ def from_fp32(bits: int) -> tuple[int, int]:
     return (-size if bits >> 31 else size), (field or 1) - 150
 
 
-def element(left: Sequence[int], right: Sequence[int], c: int, *, left_bf8: bool, right_bf8: bool, rules: Rules = Rules()) -> int:
+def element(
+    left: Sequence[int], right: Sequence[int], c: int, *, left_bf8: bool, right_bf8: bool, rules: Rules = Rules()
+) -> int:
     """fp32 bits of one element of D: bytes of a row of A and of a column of B, bits of the element of C."""
     acc = c
     exact: tuple[int, int] | None = None  # the accumulator when it is not rounded between groups
     for first in range(0, len(left), rules.group):
-        pairs = [(operand(left[k], bf8=left_bf8), operand(right[k], bf8=right_bf8)) for k in range(first, min(first + rules.group, len(left)))]
+        pairs = [
+            (operand(left[k], bf8=left_bf8), operand(right[k], bf8=right_bf8))
+            for k in range(first, min(first + rules.group, len(left)))
+        ]
         if any(x is None or y is None for x, y in pairs) or is_nan(acc):
             acc = NAN
             continue
@@ -109,10 +116,17 @@ def element(left: Sequence[int], right: Sequence[int], c: int, *, left_bf8: bool
 def _accumulate(products: list[tuple[int, int]], acc: tuple[int, int], rules: Rules) -> tuple[int, int]:
     """Steps 3 to 5 for one group: (integer, exponent of its unit) of the exact sum."""
     middle = len(products) // 2
-    parts = {"parity": [products[0::2], products[1::2]], "runs": [products[:middle], products[middle:]], "none": [products]}[rules.split]
+    parts = {
+        "parity": [products[0::2], products[1::2]],
+        "runs": [products[:middle], products[middle:]],
+        "none": [products],
+    }[rules.split]
     sums = [_half(part, rules) for part in parts]
     top = max(exponent for _, exponent in sums)
-    joined = sum(move(total, exponent - rules.product_bits - (top - rules.join_bits), rules.join_rounding) for total, exponent in sums)
+    joined = sum(
+        move(total, exponent - rules.product_bits - (top - rules.join_bits), rules.join_rounding)
+        for total, exponent in sums
+    )
     size, unit = acc
     exponent = max(abs(size).bit_length() - 1 + unit, -126) if size else -126
     common = max(top, exponent)
@@ -127,4 +141,8 @@ def _half(products: list[tuple[int, int]], rules: Rules) -> tuple[int, int]:
     """Step 3: (sum in units of 2^(exponent - product_bits), largest exponent)."""
     exponents = [exponent for size, exponent in products if size or rules.zeros_count]
     top = max(exponents, default=-252)
-    return sum(move(size, exponent - 6 - (top - rules.product_bits), rules.product_rounding) for size, exponent in products if size), top
+    return sum(
+        move(size, exponent - 6 - (top - rules.product_bits), rules.product_rounding)
+        for size, exponent in products
+        if size
+    ), top

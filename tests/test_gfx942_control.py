@@ -23,7 +23,10 @@ BRANCHES = {  # branch: registers with which it is taken, and not taken
 
 
 def test_branches_taken_and_not() -> None:
-    bodies = {name: f"s_mov_b32 s16, 1\n{name} {name}_end\ns_mov_b32 s16, 2\n{name}_end:\ns_mov_b32 s17, 3" for name in BRANCHES}
+    bodies = {
+        name: f"s_mov_b32 s16, 1\n{name} {name}_end\ns_mov_b32 s16, 2\n{name}_end:\ns_mov_b32 s17, 3"
+        for name in BRANCHES
+    }
     for name, kernel in kernels(bodies).items():
         taken, not_taken = BRANCHES[name]
         results = run(kernel, [taken] if not_taken is None else [taken, not_taken, taken])
@@ -98,19 +101,25 @@ def test_lanes_on_unlike_paths() -> None:
 
 
 def test_exec_written_by_halves() -> None:
-    after = execute("s_mov_b32 exec_lo, 0xf\ns_mov_b32 exec_hi, 0\nv_mov_b32 v10, 1\ns_mov_b32 exec_hi, 1\nv_mov_b32 v11, 2")
+    after = execute(
+        "s_mov_b32 exec_lo, 0xf\ns_mov_b32 exec_hi, 0\nv_mov_b32 v10, 1\ns_mov_b32 exec_hi, 1\nv_mov_b32 v11, 2"
+    )
     assert after.lanes(10) == [1] * 4 + [UNTOUCHED + 10] * 60
     assert [lane for lane in range(64) if after.v[11][lane] == 2] == [0, 1, 2, 3, 32]
 
 
 def test_waits_and_hints_change_nothing() -> None:
-    after = execute("s_nop 7\ns_waitcnt vmcnt(0) lgkmcnt(0)\ns_setprio 3\ns_sleep 1\nv_nop\nbuffer_inv sc1\nbuffer_wbl2 sc1\nv_mov_b32 v10, 1")
+    after = execute(
+        "s_nop 7\ns_waitcnt vmcnt(0) lgkmcnt(0)\ns_setprio 3\ns_sleep 1\nv_nop\nbuffer_inv sc1\nbuffer_wbl2 sc1\nv_mov_b32 v10, 1"
+    )
     assert after.lanes(10, 1) == [1]
 
 
 # -- barriers ----------------------------------------------------------------------------------------------------------
 def launch_groups(body: str, out: np.ndarray, *, groups: int, block: int, lds: int = 0) -> LaunchReport:
-    source = Source("k", f"s_load_dwordx2 s[4:5], s[0:1], 0x0\ns_waitcnt lgkmcnt(0)\n{body}", ((8, "global_buffer"),), lds=lds)
+    source = Source(
+        "k", f"s_load_dwordx2 s[4:5], s[0:1], 0x0\ns_waitcnt lgkmcnt(0)\n{body}", ((8, "global_buffer"),), lds=lds
+    )
     return launch(load(assemble(text_of(source))), [pointer(out)], (groups, 1, 1), (block, 1, 1), allocations(out=out))
 
 

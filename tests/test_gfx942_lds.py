@@ -21,7 +21,10 @@ WRITES = {"b8": (1, 1), "b16": (2, 1), "b32": (4, 1), "b64": (8, 2), "b96": (12,
 
 def seeded(addresses: list[int], **more: list[int]) -> Before:
     """v3: the dwords that FILL stores, v2: addresses."""
-    return Before(vectors={2: addresses, 3: list(np.frombuffer(SEED, np.uint32))} | {int(key[1:]): value for key, value in more.items()})
+    return Before(
+        vectors={2: addresses, 3: list(np.frombuffer(SEED, np.uint32))}
+        | {int(key[1:]): value for key, value in more.items()}
+    )
 
 
 def dwords(raw: bytes) -> list[int]:
@@ -58,7 +61,10 @@ def test_writes_of_every_width(kind: str) -> None:
     size, count = WRITES[kind]
     data = {f"v{4 + n}": [0xA0B0C000 + 256 * n + lane for lane in range(64)] for n in range(count)}
     registers = "v4" if count == 1 else f"v[4:{3 + count}]"
-    body = FILL + f"s_mov_b64 exec, 0x3\nds_write_{kind} v2, {registers} offset:5\ns_mov_b64 exec, -1\nds_read_b32 v10, v20"
+    body = (
+        FILL
+        + f"s_mov_b64 exec, 0x3\nds_write_{kind} v2, {registers} offset:5\ns_mov_b64 exec, -1\nds_read_b32 v10, v20"
+    )
     after = execute(body, seeded([32, 103], **data), lds=512)
     expected = bytearray(SEED)
     for lane, at in enumerate((32, 103)):
@@ -94,7 +100,9 @@ def test_paired_reads_and_writes() -> None:
 
 
 def test_inactive_lanes_neither_read_nor_write() -> None:
-    body = FILL + "s_mov_b64 exec, 0x2\nds_read_b32 v10, v2\nds_write_b32 v2, v4\ns_mov_b64 exec, -1\nds_read_b32 v11, v20"
+    body = (
+        FILL + "s_mov_b64 exec, 0x2\nds_read_b32 v10, v2\nds_write_b32 v2, v4\ns_mov_b64 exec, -1\nds_read_b32 v11, v20"
+    )
     after = execute(body, seeded([0, 8, 1 << 30], v4=[1, 2, 3]), lds=256)
     words = dwords(SEED)
     assert after.lanes(10, 3) == [UNTOUCHED + 10, words[2], UNTOUCHED + 10]
@@ -163,13 +171,18 @@ VALUES = [1000 + lane for lane in range(64)]
 
 def test_bpermute_reads_the_lane_that_each_lane_names() -> None:
     sources = [(lane * 5 + 3) % 64 for lane in range(64)]
-    after = execute("ds_bpermute_b32 v10, v3, v2\nds_bpermute_b32 v11, v3, v2 offset:8", Before(vectors={2: VALUES, 3: [4 * n for n in sources]}))
+    after = execute(
+        "ds_bpermute_b32 v10, v3, v2\nds_bpermute_b32 v11, v3, v2 offset:8",
+        Before(vectors={2: VALUES, 3: [4 * n for n in sources]}),
+    )
     assert after.lanes(10) == [1000 + n for n in sources]
     assert after.lanes(11) == [1000 + (n + 2) % 64 for n in sources]
 
 
 def test_bpermute_ignores_low_and_high_address_bits() -> None:
-    after = execute("ds_bpermute_b32 v10, v3, v2", Before(vectors={2: VALUES, 3: [7, 4 * 64 + 8, 0xFFFFFFFF, 0x80000000]}))
+    after = execute(
+        "ds_bpermute_b32 v10, v3, v2", Before(vectors={2: VALUES, 3: [7, 4 * 64 + 8, 0xFFFFFFFF, 0x80000000]})
+    )
     assert after.lanes(10, 4) == [1001, 1002, 1063, 1000]
 
 

@@ -132,18 +132,24 @@ def test_saveexec(name: str) -> None:
 
 
 def test_saveexec_clears_scc_when_no_lane_is_left() -> None:
-    after = execute("s_and_saveexec_b64 s[16:17], s[8:9]\nv_mov_b32 v10, 1", Before(scalars=[0xF0, 0], execute=0x0F, scc=1))
+    after = execute(
+        "s_and_saveexec_b64 s[16:17], s[8:9]\nv_mov_b32 v10, 1", Before(scalars=[0xF0, 0], execute=0x0F, scc=1)
+    )
     assert (after.s[16], after.execute, after.scc) == (0x0F, 0, 0)
     assert after.lanes(10) == [UNTOUCHED + 10] * 64
 
 
 def test_saveexec_in_place() -> None:
-    after = execute("s_mov_b64 s[16:17], s[8:9]\ns_and_saveexec_b64 s[16:17], s[16:17]", Before(scalars=[0xF0, 0], execute=0xFF))
+    after = execute(
+        "s_mov_b64 s[16:17], s[8:9]\ns_and_saveexec_b64 s[16:17], s[16:17]", Before(scalars=[0xF0, 0], execute=0xFF)
+    )
     assert (after.s[16], after.execute) == (0xFF, 0xF0)
 
 
 def test_every_instruction_with_semantics_has_rows() -> None:
-    tested = {line.split()[0] for body in WAVES for line in body.split("\n")} | {f"s_{name}_saveexec_b64" for name in _SAVEEXEC}
+    tested = {line.split()[0] for body in WAVES for line in body.split("\n")} | {
+        f"s_{name}_saveexec_b64" for name in _SAVEEXEC
+    }
     assert set(scalar.TABLE) <= tested
 
 
@@ -160,6 +166,8 @@ def test_every_instruction_with_semantics_has_rows() -> None:
         ("s_mov_b32 s16, src_execz", "scalar operand 252"),
         ("s_mov_b32 s16, src_private_base", "scalar operand 237"),
         (".long 0xbee60008", "scalar operand 102"),  # s_mov_b32 s102, s8, which clang refuses
+        (".long 0xbe910108", "scalar operand 17, 2 registers"),  # s_mov_b64 s[17:18], s[8:9]
+        (".long 0xbe900109", "scalar operand 9, 2 registers"),  # s_mov_b64 s[16:17], s[9:10]
         ("s_mov_b64 s[16:17], 1.0", "floating-point inline constant in a 64-bit integer operand"),
         ("s_mov_b64 s[16:17], 0x80000001", "literal"),  # sign- or zero-extended: the manual does not say for b64
         ("s_mov_b32 s8, 0x00200000\ns_bfe_u32 s16, s9, s8", "s_bfe_u32 with a width of 32"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import struct
 import subprocess
 import tempfile
@@ -23,6 +24,20 @@ from elftools.elf.elffile import ELFFile
 from parity.gfx942 import native
 from parity.gfx942.faults import BadCodeObject
 
+# What pyelftools, msgpack and the reading below raise on bytes that are no such file.
+_MALFORMED = (
+    ELFError,
+    struct.error,
+    KeyError,
+    IndexError,
+    TypeError,
+    AttributeError,
+    ValueError,
+    OverflowError,
+    msgpack.exceptions.UnpackException,
+)
+# Directives that read other files, and those that could build such a directive out of pieces.
+_REFUSED_DIRECTIVES = re.compile(r"\.(incbin|include|macro|altmacro|irpc?)\b")
 EF_AMDGPU_MACH_GFX942 = 0x4C  # low byte of e_flags (LLVM AMDGPU guide, "ELF Header")
 
 
@@ -44,7 +59,8 @@ class Kernel:
     """One kernel of a code object, ready to launch.
 
     text: the bytes of .text; entry: where it starts, in bytes. vgprs counts both halves of the unified register file,
-    accum_offset says where the AGPRs begin in it. user_sgprs lists what the hardware puts into the first SGPRs.
+    accum_offset says where the AGPRs begin in it. user_sgprs lists what the hardware puts into the first SGPRs, and
+    work_item_dims how many coordinates of the work-item into v0.
     """
 
     name: str
@@ -60,8 +76,10 @@ class Kernel:
     preload_sgprs: int
     preload_offset: int
     workgroup_id: tuple[bool, bool, bool]
+    work_item_dims: int
     float_mode: int
     ieee_mode: bool
+    dx10_clamp: bool
     sha256: str
 
 
@@ -82,8 +100,10 @@ def load(source: bytes | str | Path, name: str | None = None) -> Kernel:
             raise BadCodeObject(f"cannot read {source}: {error.strerror}") from error
     try:
         return _read(data, name)
-    except (ELFError, struct.error, KeyError, ValueError, UnicodeDecodeError, msgpack.exceptions.UnpackException) as error:
-        raise BadCodeObject(f"not a gfx942 code object with kernel metadata: {type(error).__name__}: {error}") from error
+    except _MALFORMED as error:
+        raise BadCodeObject(
+            f"not a gfx942 code object with kernel metadata: {type(error).__name__}: {error}"
+        ) from error
 
 
 def assemble(text: str) -> bytes:
@@ -92,8 +112,9 @@ def assemble(text: str) -> bytes:
     Directives that read other files are refused: the text is data, not a build script.
     """
     for number, line in enumerate(text.splitlines(), 1):
-        if line.strip().startswith((".incbin", ".include")):
-            raise BadCodeObject(f"line {number}: {line.split()[0]} is not allowed")
+        refused = _REFUSED_DIRECTIVES.search(line)
+        if refused:
+            raise BadCodeObject(f"line {number}: {refused[0]} is not allowed")
     with tempfile.TemporaryDirectory() as folder:
         source, built, linked = (Path(folder) / part for part in ("kernel.s", "kernel.o", "kernel.hsaco"))
         source.write_text(text)
@@ -114,7 +135,7 @@ def _read(data: bytes, name: str | None) -> Kernel:
         raise BadCodeObject(f"{entry['.name']}: wavefront size {entry['.wavefront_size']}; gfx942 has 64")
     descriptor_address = _symbol(elf, entry[".symbol"])
     descriptor = _bytes_at(elf, descriptor_address, 64)
-    text = elf.get_section_by_name(".text")
+    text = _section(elf, ".text")
     arguments = tuple(Argument(part[".offset"], part[".size"], part[".value_kind"]) for part in entry.get(".args", []))
     (entry_offset,) = struct.unpack_from("<q", descriptor, 16)
     rsrc3, rsrc1, rsrc2 = struct.unpack_from("<III", descriptor, 44)
@@ -128,7 +149,8 @@ def _read(data: bytes, name: str | None) -> Kernel:
         kernarg_bytes=entry[".kernarg_segment_size"], arguments=arguments, user_sgprs=_user_sgprs(properties),
         preload_sgprs=preload & 0x7F, preload_offset=preload >> 7,
         workgroup_id=(bool(rsrc2 >> 7 & 1), bool(rsrc2 >> 8 & 1), bool(rsrc2 >> 9 & 1)),
-        float_mode=rsrc1 >> 12 & 0xFF, ieee_mode=bool(rsrc1 >> 23 & 1), sha256=hashlib.sha256(data).hexdigest(),
+        work_item_dims=(rsrc2 >> 11 & 3) + 1, float_mode=rsrc1 >> 12 & 0xFF, ieee_mode=bool(rsrc1 >> 23 & 1),
+        dx10_clamp=bool(rsrc1 >> 21 & 1), sha256=hashlib.sha256(data).hexdigest(),
     )  # fmt: skip
 
 
@@ -161,10 +183,17 @@ def _choose(kernels: list[dict[str, Any]], name: str | None) -> dict[str, Any]:
 
 
 def _symbol(elf: ELFFile, name: str) -> int:
-    symbols = elf.get_section_by_name(".dynsym").get_symbol_by_name(name)
+    symbols = _section(elf, ".dynsym").get_symbol_by_name(name)
     if not symbols:
         raise BadCodeObject(f"no symbol {name}")
     return int(symbols[0]["st_value"])
+
+
+def _section(elf: ELFFile, name: str) -> Any:
+    section = elf.get_section_by_name(name)
+    if section is None:
+        raise BadCodeObject(f"no section {name}")
+    return section
 
 
 def _bytes_at(elf: ELFFile, address: int, size: int) -> bytes:

@@ -27,7 +27,7 @@ def dpp_lanes(control: int) -> np.ndarray:
     if 0x101 <= control <= 0x10F:  # row_shl: lane i reads i + n
         return np.where(IN_ROW + amount < 16, LANE + amount, -1)
     if 0x111 <= control <= 0x11F:  # row_shr: lane i reads i - n
-        return np.where(IN_ROW >= amount, LANE - amount, -1)
+        return np.where(amount <= IN_ROW, LANE - amount, -1)
     if 0x121 <= control <= 0x12F:  # row_ror: lane i reads (i - n) mod 16
         return ROW * 16 + (IN_ROW - amount) % 16
     if control == 0x140:  # row_mirror

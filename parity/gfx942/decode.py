@@ -15,6 +15,11 @@ from dataclasses import dataclass
 from parity.gfx942 import opcodes
 from parity.gfx942.faults import Unsupported
 
+_TABLES = {
+    "SOP1": opcodes.SOP1, "SOP2": opcodes.SOP2, "SOPC": opcodes.SOPC, "SOPK": opcodes.SOPK, "SOPP": opcodes.SOPP,
+    "VOP1": opcodes.VOP1, "VOP2": opcodes.VOP2, "VOPC": opcodes.VOPC, "VOP3P": opcodes.VOP3P, "VOP3P-MAI": opcodes.VOP3P,
+    "SMEM": opcodes.SMEM, "FLAT": opcodes.FLAT, "SCRATCH": opcodes.SCRATCH, "GLOBAL": opcodes.GLOBAL,
+    "MUBUF": opcodes.MUBUF, "DS": opcodes.DS}  # fmt: skip
 LITERAL, SDWA, DPP = 255, 249, 250  # source codes that announce one more dword (ISA 12.1, table of operand codes)
 
 
@@ -38,20 +43,18 @@ class Instruction:
 def decode(text: bytes, start: int = 0) -> list[Instruction]:
     """All instructions of `text` (bytes of a .text section) from byte `start` to its end.
 
-    Stops quietly at the padding after the last s_endpgm: compilers fill the tail of a section with s_code_end or zeros,
-    which nothing executes. Raises Unsupported for an unknown opcode or reserved bit before that.
+    Stops quietly at what follows an s_endpgm and is no instruction: padding. Otherwise raises Unsupported as decode_one does.
     """
     instructions: list[Instruction] = []
     pc = start
     while pc < len(text):
         try:
-            instruction = decode_one(text, pc)
+            instructions.append(decode_one(text, pc))
         except Unsupported:
-            if instructions and instructions[-1].name in ("s_endpgm", "s_code_end"):
+            if instructions and instructions[-1].name == "s_endpgm":
                 return instructions
             raise
-        instructions.append(instruction)
-        pc += instruction.size
+        pc += instructions[-1].size
     return instructions
 
 
@@ -82,47 +85,40 @@ def _name(table: dict[int, str], format_name: str, opcode: int, pc: int, word: i
     return name
 
 
-def _scalar(text: bytes, pc: int, word: int, *, format_name: str, table: dict[int, str], fields: dict[str, int]) -> Instruction:
+def _scalar(text: bytes, pc: int, word: int, format_name: str, fields: dict[str, int]) -> Instruction:
     """SOP1, SOP2, SOPC, SOPK, SOPP: one dword, plus one for a literal source."""
-    opcode = fields.pop("op")
-    words = (word,)
+    words: tuple[int, ...] = (word,)
     if LITERAL in (fields.get("ssrc0"), fields.get("ssrc1")):
         words += (_word(text, pc + 4),)
         fields["literal"] = words[1]
-    name = _name(table, format_name, opcode, pc, word)
+    name = _name(_TABLES[format_name], format_name, fields.pop("op"), pc, word)
     return Instruction(pc, 4 * len(words), format_name, name, fields, words)
 
 
 def _sop1(text: bytes, pc: int, word: int) -> Instruction:
-    fields = _bits(word, ssrc0=(0, 8), op=(8, 8), sdst=(16, 7))
-    return _scalar(text, pc, word, format_name="SOP1", table=opcodes.SOP1, fields=fields)
+    return _scalar(text, pc, word, "SOP1", _bits(word, ssrc0=(0, 8), op=(8, 8), sdst=(16, 7)))
 
 
 def _sop2(text: bytes, pc: int, word: int) -> Instruction:
-    fields = _bits(word, ssrc0=(0, 8), ssrc1=(8, 8), sdst=(16, 7), op=(23, 7))
-    return _scalar(text, pc, word, format_name="SOP2", table=opcodes.SOP2, fields=fields)
+    return _scalar(text, pc, word, "SOP2", _bits(word, ssrc0=(0, 8), ssrc1=(8, 8), sdst=(16, 7), op=(23, 7)))
 
 
 def _sopc(text: bytes, pc: int, word: int) -> Instruction:
-    fields = _bits(word, ssrc0=(0, 8), ssrc1=(8, 8), op=(16, 7))
-    return _scalar(text, pc, word, format_name="SOPC", table=opcodes.SOPC, fields=fields)
+    return _scalar(text, pc, word, "SOPC", _bits(word, ssrc0=(0, 8), ssrc1=(8, 8), op=(16, 7)))
 
 
 def _sopk(text: bytes, pc: int, word: int) -> Instruction:
-    fields = _bits(word, simm16=(0, 16), sdst=(16, 7), op=(23, 5))
-    return _scalar(text, pc, word, format_name="SOPK", table=opcodes.SOPK, fields=fields)
+    return _scalar(text, pc, word, "SOPK", _bits(word, simm16=(0, 16), sdst=(16, 7), op=(23, 5)))
 
 
 def _sopp(text: bytes, pc: int, word: int) -> Instruction:
-    fields = _bits(word, simm16=(0, 16), op=(16, 7))
-    return _scalar(text, pc, word, format_name="SOPP", table=opcodes.SOPP, fields=fields)
+    return _scalar(text, pc, word, "SOPP", _bits(word, simm16=(0, 16), op=(16, 7)))
 
 
-def _wide(text: bytes, pc: int, word: int, *, format_name: str, table: dict[int, str], fields: dict[str, int]) -> Instruction:
+def _wide(text: bytes, pc: int, word: int, format_name: str, fields: dict[str, int]) -> Instruction:
     """Formats of two dwords."""
     high = _word(text, pc + 4)
-    opcode = fields.pop("op")
-    name = _name(table, format_name, opcode, pc, word)
+    name = _name(_TABLES[format_name], format_name, fields.pop("op"), pc, word)
     return Instruction(pc, 8, format_name, name, _unreserved(fields, name, pc, word, high), (word, high))
 
 
@@ -135,9 +131,10 @@ def _unreserved(fields: dict[str, int], name: str, pc: int, word: int, high: int
 
 
 def _smem(text: bytes, pc: int, word: int) -> Instruction:
-    fields = _bits(word, sbase=(0, 6), sdst=(6, 7), zero=(13, 1), soffset_en=(14, 1), nv=(15, 1), glc=(16, 1), imm=(17, 1), op=(18, 8))
+    fields = _bits(word, sbase=(0, 6), sdst=(6, 7), zero=(13, 1), soffset_en=(14, 1), nv=(15, 1), glc=(16, 1),
+                   imm=(17, 1), op=(18, 8))  # fmt: skip
     fields |= _bits(_word(text, pc + 4), offset=(0, 21), zero2=(21, 4), soffset=(25, 7))
-    return _wide(text, pc, word, format_name="SMEM", table=opcodes.SMEM, fields=fields)
+    return _wide(text, pc, word, "SMEM", fields)
 
 
 def _vop3(text: bytes, pc: int, word: int) -> Instruction:
@@ -153,19 +150,16 @@ def _vop3(text: bytes, pc: int, word: int) -> Instruction:
 
 
 # VOP3B: those with a scalar destination beside the vector one (ISA 12.10).
-_VOP3B = frozenset(
-    "v_add_co_u32 v_sub_co_u32 v_subrev_co_u32 v_addc_co_u32 v_subb_co_u32 v_subbrev_co_u32 "
-    "v_div_scale_f32 v_mad_u64_u32 v_mad_i64_i32".split()
-)
+_VOP3B = {"v_add_co_u32", "v_sub_co_u32", "v_subrev_co_u32", "v_addc_co_u32", "v_subb_co_u32", "v_subbrev_co_u32",
+          "v_div_scale_f32", "v_mad_u64_u32", "v_mad_i64_i32"}  # fmt: skip
+# Where the other formats' opcodes begin and end in VOP3's.
+_INNER = (("VOPC", opcodes.VOPC, 0, 0x100), ("VOP2", opcodes.VOP2, 0x100, 0x140), ("VOP1", opcodes.VOP1, 0x140, 0x1C0))
 
 
 def _vop3_name(opcode: int, pc: int, word: int) -> str:
-    if opcode < 0x100:
-        return _name(opcodes.VOPC, "VOP3(VOPC)", opcode, pc, word)
-    if opcode < 0x140:
-        return _name(opcodes.VOP2, "VOP3(VOP2)", opcode - 0x100, pc, word)
-    if opcode < 0x1C0:
-        return _name(opcodes.VOP1, "VOP3(VOP1)", opcode - 0x140, pc, word)
+    for family, table, start, end in _INNER:
+        if start <= opcode < end:
+            return _name(table, f"VOP3({family})", opcode - start, pc, word)
     return _name(opcodes.VOP3, "VOP3", opcode, pc, word)
 
 
@@ -174,17 +168,16 @@ def _vop3p(text: bytes, pc: int, word: int) -> Instruction:
     if opcode >= 0x40:  # the matrix (MAI) half of VOP3P has other fields in the same bits (ISA 12.11)
         fields = _bits(word, vdst=(0, 8), cbsz=(8, 3), abid=(11, 4), acc_cd=(15, 1), op=(16, 7))
         fields |= _bits(_word(text, pc + 4), src0=(0, 9), src1=(9, 9), src2=(18, 9), acc=(27, 2), blgp=(29, 3))
-        return _wide(text, pc, word, format_name="VOP3P-MAI", table=opcodes.VOP3P, fields=fields)
+        return _wide(text, pc, word, "VOP3P-MAI", fields)
     fields = _bits(word, vdst=(0, 8), neg_hi=(8, 3), opsel=(11, 3), opsel_hi2=(14, 1), clamp=(15, 1), op=(16, 7))
     fields |= _bits(_word(text, pc + 4), src0=(0, 9), src1=(9, 9), src2=(18, 9), opsel_hi=(27, 2), neg=(29, 3))
     fields["opsel_hi"] |= fields.pop("opsel_hi2") << 2
-    return _wide(text, pc, word, format_name="VOP3P", table=opcodes.VOP3P, fields=fields)
+    return _wide(text, pc, word, "VOP3P", fields)
 
 
-def _vector(text: bytes, pc: int, word: int, *, format_name: str, table: dict[int, str], fields: dict[str, int]) -> Instruction:
+def _vector(text: bytes, pc: int, word: int, format_name: str, fields: dict[str, int]) -> Instruction:
     """VOP1, VOP2, VOPC: one dword, plus one for a literal, an SDWA or a DPP word, or the constant of v_fmamk/v_fmaak."""
-    opcode = fields.pop("op")
-    name = _name(table, format_name, opcode, pc, word)
+    name = _name(_TABLES[format_name], format_name, fields.pop("op"), pc, word)
     if fields["src0"] == LITERAL or name in ("v_fmamk_f32", "v_fmaak_f32"):
         extra = _word(text, pc + 4)
         fields["literal"] = extra
@@ -192,7 +185,8 @@ def _vector(text: bytes, pc: int, word: int, *, format_name: str, table: dict[in
     if fields["src0"] in (SDWA, DPP):
         extra = _word(text, pc + 4)
         kind = "SDWA" if fields["src0"] == SDWA else "DPP"
-        fields |= _unreserved(_sdwa_word(extra, format_name) if kind == "SDWA" else _dpp_word(extra), name, pc, word, extra)
+        more = _sdwa_word(extra, format_name) if kind == "SDWA" else _dpp_word(extra)
+        fields |= _unreserved(more, name, pc, word, extra)
         return Instruction(pc, 8, f"{format_name}-{kind}", name, fields, (word, extra))
     return Instruction(pc, 4, format_name, name, fields, (word,))
 
@@ -211,24 +205,21 @@ def _dpp_word(extra: int) -> dict[str, int]:
 
 
 def _vop1(text: bytes, pc: int, word: int) -> Instruction:
-    fields = _bits(word, src0=(0, 9), op=(9, 8), vdst=(17, 8))
-    return _vector(text, pc, word, format_name="VOP1", table=opcodes.VOP1, fields=fields)
+    return _vector(text, pc, word, "VOP1", _bits(word, src0=(0, 9), op=(9, 8), vdst=(17, 8)))
 
 
 def _vop2(text: bytes, pc: int, word: int) -> Instruction:
-    fields = _bits(word, src0=(0, 9), vsrc1=(9, 8), vdst=(17, 8), op=(25, 6))
-    return _vector(text, pc, word, format_name="VOP2", table=opcodes.VOP2, fields=fields)
+    return _vector(text, pc, word, "VOP2", _bits(word, src0=(0, 9), vsrc1=(9, 8), vdst=(17, 8), op=(25, 6)))
 
 
 def _vopc(text: bytes, pc: int, word: int) -> Instruction:
-    fields = _bits(word, src0=(0, 9), vsrc1=(9, 8), op=(17, 8))
-    return _vector(text, pc, word, format_name="VOPC", table=opcodes.VOPC, fields=fields)
+    return _vector(text, pc, word, "VOPC", _bits(word, src0=(0, 9), vsrc1=(9, 8), op=(17, 8)))
 
 
 def _ds(text: bytes, pc: int, word: int) -> Instruction:
     fields = _bits(word, offset0=(0, 8), offset1=(8, 8), gds=(16, 1), op=(17, 8), acc=(25, 1))
     fields |= _bits(_word(text, pc + 4), addr=(0, 8), data0=(8, 8), data1=(16, 8), vdst=(24, 8))
-    return _wide(text, pc, word, format_name="DS", table=opcodes.DS, fields=fields)
+    return _wide(text, pc, word, "DS", fields)
 
 
 def _flat(text: bytes, pc: int, word: int) -> Instruction:
@@ -238,14 +229,15 @@ def _flat(text: bytes, pc: int, word: int) -> Instruction:
     if segment == 3:
         raise Unsupported(f"reserved FLAT segment in {word:08x} at pc {pc:#x}")
     format_name = ("FLAT", "SCRATCH", "GLOBAL")[segment]
-    table = (opcodes.FLAT, opcodes.SCRATCH, opcodes.GLOBAL)[segment]
-    return _wide(text, pc, word, format_name=format_name, table=table, fields=fields)
+    return _wide(text, pc, word, format_name, fields)
 
 
 def _mubuf(text: bytes, pc: int, word: int) -> Instruction:
-    fields = _bits(word, offset=(0, 12), offen=(12, 1), idxen=(13, 1), sc0=(14, 1), sc1=(15, 1), lds=(16, 1), nt=(17, 1), op=(18, 7), zero=(25, 1))
-    fields |= _bits(_word(text, pc + 4), vaddr=(0, 8), vdata=(8, 8), srsrc=(16, 5), zero2=(21, 2), acc=(23, 1), soffset=(24, 8))
-    return _wide(text, pc, word, format_name="MUBUF", table=opcodes.MUBUF, fields=fields)
+    fields = _bits(word, offset=(0, 12), offen=(12, 1), idxen=(13, 1), sc0=(14, 1), sc1=(15, 1), lds=(16, 1), nt=(17, 1),
+                   op=(18, 7), zero=(25, 1))  # fmt: skip
+    fields |= _bits(_word(text, pc + 4), vaddr=(0, 8), vdata=(8, 8), srsrc=(16, 5), zero2=(21, 2), acc=(23, 1),
+                    soffset=(24, 8))  # fmt: skip
+    return _wide(text, pc, word, "MUBUF", fields)
 
 
 # (prefix, its width in bits, reader). Longer prefixes first: SOP1/SOPC/SOPP lie inside SOP2's space, VOP1/VOPC in VOP2's.

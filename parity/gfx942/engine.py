@@ -132,7 +132,9 @@ def _advance(program: Program, waves: Waves, pc: int, stop: int, chosen: np.ndar
         steps += 1
         counts.total += selected
         if steps > limit:
-            raise _located(ExecutionFault("step limit", f"no end after {STEP_LIMIT} instructions", wave=int(waves.waves[0])), step)
+            raise _located(
+                ExecutionFault("step limit", f"no end after {STEP_LIMIT} instructions", wave=int(waves.waves[0])), step
+            )
         try:
             if step.kind == "run":
                 assert step.run is not None

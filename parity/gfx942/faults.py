@@ -17,7 +17,7 @@ class BadCodeObject(ExecutorError):
 
 
 class ExecutionFault(ExecutorError):
-    """The kernel did something wrong: an access outside every allocation, a step limit, a divergent barrier.
+    """The kernel did something wrong: an access outside every allocation or its LDS, or no end (the step limit).
 
     Attributes: kind, kernel, pc (bytes from the kernel's entry), instruction (text), workgroup (x, y, z), wave (in its
     workgroup), lane, address (None where there is none), detail.

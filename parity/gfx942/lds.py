@@ -24,7 +24,9 @@ def compile_lds(instruction: Instruction) -> Step:
         return _lane_exchange(instruction)
     stem, _, kind = name.removeprefix("ds_").partition("_")
     paired, strided = stem.startswith(("read2", "write2")), stem.endswith("st64")
-    if stem.removesuffix("st64").removesuffix("2") not in ("read", "write") or not (kind in WIDE or kind in NARROW or kind in STORE_NARROW):
+    if stem.removesuffix("st64").removesuffix("2") not in ("read", "write") or not (
+        kind in WIDE or kind in NARROW or kind in STORE_NARROW
+    ):
         raise Unsupported(f"{instruction}: no semantics")
     fields = instruction.fields
     if paired:
@@ -35,7 +37,9 @@ def compile_lds(instruction: Instruction) -> Step:
     return _lds_read(instruction, kind, offsets) if stem.startswith("read") else _lds_write(instruction, kind, offsets)
 
 
-def _lds_index(waves: Waves, address_register: int, offset: int, size: int, verb: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _lds_index(
+    waves: Waves, address_register: int, offset: int, size: int, verb: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(active lanes, workgroup row, byte address) of an LDS access; raises ExecutionFault beyond the workgroup's LDS."""
     active = np.flatnonzero(waves.exec_mask())
     address = waves.v(waves.row(address_register)).ravel()[active].astype(np.int64) + offset
@@ -45,7 +49,9 @@ def _lds_index(waves: Waves, address_register: int, offset: int, size: int, verb
         first = int(active[int(np.argmax(bad))])
         at = int(address[int(np.argmax(bad))])
         detail = f"{verb} of {size} bytes at LDS offset {at}; the workgroup has {limit} bytes"
-        raise ExecutionFault("out-of-bounds LDS", detail, wave=int(waves.waves[first // 64]), lane=first % 64, address=at)
+        raise ExecutionFault(
+            "out-of-bounds LDS", detail, wave=int(waves.waves[first // 64]), lane=first % 64, address=at
+        )
     return active, waves.group[waves.waves][active // 64], address
 
 
@@ -92,7 +98,9 @@ def _lane_exchange(instruction: Instruction) -> Step:
     def run(waves: Waves) -> None:
         source = swizzle
         if source is None:
-            source = (((waves.v(waves.row(fields["addr"])) + np.uint32(offset)) >> np.uint32(2)) & np.uint32(63)).astype(np.int64)
+            source = (
+                ((waves.v(waves.row(fields["addr"])) + np.uint32(offset)) >> np.uint32(2)) & np.uint32(63)
+            ).astype(np.int64)
         value = read_lanes(waves.v(waves.row(data_register)), source, waves.exec_mask())
         waves.set_v(waves.row(fields["vdst"]), value)
 

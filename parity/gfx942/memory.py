@@ -66,7 +66,9 @@ class Memory:
         for index, chosen, offsets in self._locate(addresses, size, "write"):
             words = self._words[index]
             if words is not None and size % 4 == 0 and not (offsets & 3).any():
-                words[(offsets >> 2)[:, None] + np.arange(size // 4)] = np.ascontiguousarray(data[chosen]).view(np.uint32)
+                words[(offsets >> 2)[:, None] + np.arange(size // 4)] = np.ascontiguousarray(data[chosen]).view(
+                    np.uint32
+                )
             else:
                 self._bytes[index][offsets[:, None] + np.arange(size)] = data[chosen]
 
@@ -89,7 +91,9 @@ class Memory:
         return [(owner, chosen, offsets[chosen]) for owner, chosen in groups]
 
     def _describe(self, address: int, size: int, verb: str) -> str:
-        nearest = min(self.allocations, key=lambda part: max(part.address - address, address + size - part.address - part.size))
+        nearest = min(
+            self.allocations, key=lambda part: max(part.address - address, address + size - part.address - part.size)
+        )
         return f"{verb} of {size} bytes at offset {address - nearest.address} of {nearest.name} ({nearest.size} bytes)"
 
 

@@ -44,15 +44,16 @@ def _scalar_load(instruction: Instruction, memory: Memory) -> Step:
     if dwords is None or not instruction.name.startswith("s_load_"):
         raise Unsupported(f"{instruction}: no semantics")
     refuse(instruction, nv=0)
-    base, destination = scalar_row(2 * fields["sbase"]), scalar_row(fields["sdst"])
-    scalar_row(destination + dwords - 1)
+    base, destination = scalar_row(2 * fields["sbase"], count=2), scalar_row(fields["sdst"], count=dwords)
     offset, register = _scalar_offset(instruction)
 
     def run(waves: Waves) -> None:
         address = waves.s64(base) + U64(offset & 0xFFFFFFFFFFFFFFFF)
         if register is not None:
             address = address + register(waves)
-        data = _checked(lambda: memory.read(address & ~U64(3), 4 * dwords), waves, np.arange(waves.selected), per_lane=False)
+        data = _checked(
+            lambda: memory.read(address & ~U64(3), 4 * dwords), waves, np.arange(waves.selected), per_lane=False
+        )
         words = data.view(np.uint32)
         for index in range(dwords):
             waves.set_s(destination + index, words[:, index])
@@ -72,7 +73,9 @@ def _scalar_offset(instruction: Instruction) -> tuple[int, Reader | None]:
     return 0, scalar_source(value, instruction)
 
 
-def _checked(access: Callable[[], np.ndarray | None], waves: Waves, active: np.ndarray, *, per_lane: bool = True) -> np.ndarray:
+def _checked(
+    access: Callable[[], np.ndarray | None], waves: Waves, active: np.ndarray, *, per_lane: bool = True
+) -> np.ndarray:
     """Run a memory access; turn the index in its fault into the wave (and lane) that made it."""
     try:
         result = access()
@@ -93,7 +96,7 @@ def _global_address(instruction: Instruction) -> Address:
     refuse(instruction, sve=0, acc=0)
     offset = fields["offset"] - (1 << 13 if fields["offset"] >= 1 << 12 else 0)
     register = fields["addr"]
-    base = None if fields["saddr"] == 0x7F else scalar_row(fields["saddr"])
+    base = None if fields["saddr"] == 0x7F else scalar_row(fields["saddr"], count=2)
 
     def address(waves: Waves, size: int) -> tuple[np.ndarray, np.ndarray]:
         low = waves.v(waves.row(register)).astype(U64)
@@ -115,7 +118,7 @@ def _buffer_address(instruction: Instruction) -> Address:
     """
     fields = instruction.fields
     refuse(instruction, idxen=0, lds=0, acc=0)
-    descriptor = 4 * fields["srsrc"]
+    descriptor = scalar_row(4 * fields["srsrc"], count=4)
     soffset = scalar_source(fields["soffset"], instruction)
     register = fields["vaddr"] if fields["offen"] else None
 
@@ -128,7 +131,9 @@ def _buffer_address(instruction: Instruction) -> Address:
         inside, outside = within + scalar + U64(size) <= records, within >= records
         active = waves.exec_mask()
         if (active & (~(inside | outside) | (within > U64(0xFFFFFFFF)))).any():
-            raise Unsupported(f"{instruction}: an access across the end of its buffer, whose result the manual leaves open")
+            raise Unsupported(
+                f"{instruction}: an access across the end of its buffer, whose result the manual leaves open"
+            )
         return base + scalar + within, active & inside
 
     return address
@@ -139,7 +144,9 @@ def _descriptor(instruction: Instruction, waves: Waves, row: int) -> tuple[np.nd
     word1, word3 = waves.s(row + 1), waves.s(row + 3)
     if (word1 >> np.uint32(16)).any():
         raise Unsupported(f"{instruction}: buffer descriptor with stride or swizzle (word 1 {int(word1[0]):#x})")
-    if (word3 >> np.uint32(15) != 4).any():  # DATA_FORMAT 32 and nothing above it; NUM_FORMAT and DST_SEL act on formatted loads
+    if (
+        word3 >> np.uint32(15) != 4
+    ).any():  # DATA_FORMAT 32 and nothing above it; NUM_FORMAT and DST_SEL act on formatted loads
         raise Unsupported(f"{instruction}: buffer descriptor with word 3 {int(word3[0]):#x}")
     base = waves.s(row).astype(U64) | (word1.astype(U64) << U64(32))
     return base[:, None], waves.s(row + 2).astype(U64)[:, None]

@@ -87,7 +87,13 @@ def fma_f32(left: np.ndarray, right: np.ndarray, addend: np.ndarray) -> np.ndarr
 
 
 def mfma_f8(
-    rows: int, left: np.ndarray, right: np.ndarray, addend: np.ndarray, *, left_bf8: bool = False, right_bf8: bool = False
+    rows: int,
+    left: np.ndarray,
+    right: np.ndarray,
+    addend: np.ndarray,
+    *,
+    left_bf8: bool = False,
+    right_bf8: bool = False,
 ) -> np.ndarray:
     """D = A B + C of v_mfma_f32_{16x16x32|32x32x16} on fp8 (e4m3 FNUZ) or bf8 (e5m2 FNUZ) operands.
 
@@ -95,7 +101,12 @@ def mfma_f8(
     [rows*rows/64, waves, 64]. Returns uint32 like addend. Lane layouts and rounding: native.c.
     """
     registers, waves = rows * rows // 64, left.shape[1]
-    if rows not in (16, 32) or left.shape != (2, waves, 64) or right.shape != left.shape or addend.shape != (registers, waves, 64):
+    if (
+        rows not in (16, 32)
+        or left.shape != (2, waves, 64)
+        or right.shape != left.shape
+        or addend.shape != (registers, waves, 64)
+    ):
         raise ValueError(f"mfma_f8: rows {rows}, shapes {left.shape}, {right.shape}, {addend.shape}")
     parts = [np.ascontiguousarray(part, dtype=np.uint32) for part in (left, right, addend)]
     result = np.empty_like(parts[2])

@@ -10,7 +10,8 @@ VOP1, VOP2 and VOPC opcodes have a second, 64-bit encoding inside VOP3: VOPC at 
 
 from __future__ import annotations
 
-# fmt: off  (a table reads better packed)
+# A table reads better packed.
+# fmt: off
 
 SOP1: dict[int, str] = {
     0: "s_mov_b32", 1: "s_mov_b64", 2: "s_cmov_b32", 3: "s_cmov_b64", 4: "s_not_b32", 5: "s_not_b64",

@@ -43,11 +43,14 @@ def is_float_constant(code: int) -> bool:
     return code in _FLOATS or code == 248
 
 
-def scalar_row(code: int) -> int:
-    """Row of the scalar file for operand `code`; raises Unsupported for trap registers and apertures."""
-    if code <= 101 or code in (VCC, VCC + 1, M0, EXEC, EXEC + 1):
+def scalar_row(code: int, *, count: int = 1) -> int:
+    """Row of the scalar file for the first of `count` registers; Unsupported for trap registers, apertures, unaligned groups."""
+    last = code + count - 1
+    if code % min(count, 4) == 0 and (
+        last <= 101 or (code >= VCC and last <= VCC + 1) or (code >= EXEC and last <= EXEC + 1) or code == last == M0
+    ):
         return code
-    raise Unsupported(f"scalar operand {code}")
+    raise Unsupported(f"scalar operand {code}" + (f", {count} registers" if count > 1 else ""))
 
 
 def scalar_source(code: int, instruction: Instruction, *, pair: bool = False) -> Reader:
@@ -61,7 +64,7 @@ def scalar_source(code: int, instruction: Instruction, *, pair: bool = False) ->
         return lambda waves: np.full(waves.selected, fixed, np.uint32)
     if code == 253 and not pair:
         return lambda waves: waves.get_scc().astype(np.uint32)
-    row = scalar_row(code)
+    row = scalar_row(code, count=2 if pair else 1)
     return (lambda waves: waves.s64(row)) if pair else (lambda waves: waves.s(row))
 
 
@@ -100,7 +103,7 @@ def vector_pair(code: int, instruction: Instruction) -> Reader:
     if code >= 256:
         register = code - 256
         return lambda waves: _join(waves.v(waves.row(register)), waves.v(waves.row(register + 1)))
-    row = scalar_row(code)
+    row = scalar_row(code, count=2)
     return lambda waves: waves.s64(row)[:, None]
 
 

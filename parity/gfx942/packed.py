@@ -48,7 +48,7 @@ def _half(instruction: Instruction, position: int, *, high: bool) -> Callable[[W
         return lambda waves: fixed
     if code >= 256:
         return vector_source(code + upper, instruction)
-    row = scalar_row(code) + upper
+    row = scalar_row(code, count=2) + upper
     return lambda waves: waves.s(row)[:, None]
 
 

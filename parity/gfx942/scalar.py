@@ -132,7 +132,14 @@ def _bit_is(value: int) -> Function:
     return lambda waves, left, right: (None, ((left >> (right & U32(31))) & U32(1)) == value)
 
 
-_CONDITIONS = {"eq": np.equal, "lg": np.not_equal, "gt": np.greater, "ge": np.greater_equal, "lt": np.less, "le": np.less_equal}
+_CONDITIONS = {
+    "eq": np.equal,
+    "lg": np.not_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+}
 
 # name: (destination bits, source bits..., function); 0 destination bits = writes SCC only.
 TABLE: dict[str, tuple[int, tuple[int, ...], Function]] = {
@@ -154,7 +161,11 @@ TABLE: dict[str, tuple[int, tuple[int, ...], Function]] = {
     "s_mul_i32": (32, (32, 32), lambda waves, x, y: (x * y, None)),
     "s_mulk_i32": (32, (32, 32), lambda waves, x, y: (x * y, None)),
     "s_mul_hi_u32": (32, (32, 32), lambda waves, x, y: (_bits((x.astype(U64) * y) >> U64(32), U32), None)),
-    "s_mul_hi_i32": (32, (32, 32), lambda waves, x, y: (_bits((_signed(x).astype(I64) * _signed(y)) >> I64(32), U32), None)),
+    "s_mul_hi_i32": (
+        32,
+        (32, 32),
+        lambda waves, x, y: (_bits((_signed(x).astype(I64) * _signed(y)) >> I64(32), U32), None),
+    ),
     "s_min_i32": (32, (32, 32), _extreme(np.less, signed=True)),
     "s_min_u32": (32, (32, 32), _extreme(np.less, signed=False)),
     "s_max_i32": (32, (32, 32), _extreme(np.greater_equal, signed=True)),
@@ -177,11 +188,12 @@ TABLE: dict[str, tuple[int, tuple[int, ...], Function]] = {
 for _amount in (1, 2, 3, 4):
     TABLE[f"s_lshl{_amount}_add_u32"] = (32, (32, 32), _shift_add(_amount))
 for _width in (32, 64):
-    for _stem, _function in {
+    _stems: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
         "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
         "andn2": lambda x, y: x & ~y, "orn2": lambda x, y: x | ~y,
         "nand": lambda x, y: ~(x & y), "nor": lambda x, y: ~(x | y), "xnor": lambda x, y: ~(x ^ y),
-    }.items():  # fmt: skip
+    }  # fmt: skip
+    for _stem, _function in _stems.items():
         TABLE[f"s_{_stem}_b{_width}"] = (_width, (_width, _width), _logic(_function))
 for _name, _condition in _CONDITIONS.items():
     for _prefix in ("s_cmp", "s_cmpk"):
@@ -199,8 +211,10 @@ def compile_scalar(instruction: Instruction) -> Callable[[Waves], None]:
         readers = _sopk_sources(instruction, len(widths))
     else:
         codes = [fields["ssrc0"], fields["ssrc1"]] if len(widths) == 2 else [fields["ssrc0"]]
-        readers = [scalar_source(code, instruction, pair=width == 64) for code, width in zip(codes, widths, strict=True)]
-    destination = scalar_row(fields["sdst"]) if bits else None
+        readers = [
+            scalar_source(code, instruction, pair=width == 64) for code, width in zip(codes, widths, strict=True)
+        ]
+    destination = scalar_row(fields["sdst"], count=bits // 32) if bits else 0
 
     def run(waves: Waves) -> None:
         result, condition = function(waves, *(reader(waves) for reader in readers))

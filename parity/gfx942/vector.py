@@ -85,7 +85,9 @@ def perm_b32(high: Array, low: Array, selector: Array) -> Array:
     for position in range(4):
         choice = (selector >> U32(8 * position)) & U32(0xFF)
         byte = ((both >> ((choice & U32(7)).astype(U64) * U64(8))) & U64(0xFF)).astype(U32)
-        sign = ((both >> (((choice - U32(8)) & U32(3)).astype(U64) * U64(16) + U64(15))) & U64(1)).astype(U32) * U32(0xFF)
+        sign = ((both >> (((choice - U32(8)) & U32(3)).astype(U64) * U64(16) + U64(15))) & U64(1)).astype(U32) * U32(
+            0xFF
+        )
         byte = np.where(choice < 8, byte, np.where(choice < 12, sign, np.where(choice == 12, U32(0), U32(0xFF))))
         result |= byte << U32(8 * position)
     return result

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from parity.gfx942 import vector
+from parity.gfx942 import native, vector
 from parity.gfx942.decode import Instruction
 from parity.gfx942.faults import Unsupported
 from parity.gfx942.operands import refuse, scalar_row, vector_source
@@ -36,7 +36,9 @@ def compile_vector(instruction: Instruction) -> Callable[[Waves], None]:
     raise Unsupported(f"{instruction}: no semantics")
 
 
-def _compute(instruction: Instruction, kind: str, types: str, function: Callable[..., np.ndarray], *, accumulate: bool = False) -> Callable[[Waves], None]:
+def _compute(
+    instruction: Instruction, kind: str, types: str, function: Callable[..., np.ndarray], *, accumulate: bool = False
+) -> Callable[[Waves], None]:
     readers = sources(instruction, types[:-1] if accumulate else types)
     destination = instruction.fields["vdst"]
     if accumulate:
@@ -48,7 +50,9 @@ def _compute(instruction: Instruction, kind: str, types: str, function: Callable
         result = finish(waves, function(*(reader(waves) for reader in readers)))
         mask = None if mask_of is None else mask_of(waves)
         if kind in "UI":
-            bits = np.broadcast_to(result, (waves.selected, 64)).view(np.uint64) if result.dtype != np.uint64 else result
+            bits = (
+                np.broadcast_to(result, (waves.selected, 64)).view(np.uint64) if result.dtype != np.uint64 else result
+            )
             waves.set_v(waves.row(destination), (bits & np.uint64(0xFFFFFFFF)).astype(np.uint32), mask=mask)
             waves.set_v(waves.row(destination + 1), (bits >> np.uint64(32)).astype(np.uint32), mask=mask)
         else:
@@ -66,7 +70,7 @@ def _fma_with_constant(instruction: Instruction) -> Callable[[Waves], None]:
 
     def run(waves: Waves) -> None:
         x, y = first(waves), second(waves)
-        result = vector.native.fma_f32(x, fixed, y) if instruction.name == "v_fmamk_f32" else vector.native.fma_f32(x, y, fixed)
+        result = native.fma_f32(x, fixed, y) if instruction.name == "v_fmamk_f32" else native.fma_f32(x, y, fixed)
         waves.set_v(waves.row(destination), result.view(np.uint32))
 
     return run
@@ -78,9 +82,9 @@ def _compare(instruction: Instruction) -> Callable[[Waves], None]:
     fields = instruction.fields
     if instruction.format == "VOP3":
         refuse(instruction, clamp=0, omod=0, opsel=0)
-        destination = scalar_row(fields["vdst"])
+        destination = scalar_row(fields["vdst"], count=2)
     elif instruction.format == "VOPC-SDWA":
-        destination = scalar_row(fields["sdst"]) if fields["sd"] else VCC
+        destination = scalar_row(fields["sdst"], count=2) if fields["sd"] else VCC
     elif instruction.format == "VOPC":
         destination = VCC
     else:
@@ -104,7 +108,7 @@ def _carry(instruction: Instruction) -> Callable[[Waves], None]:
         refuse(instruction, clamp=0, omod=0, neg=0)
     elif instruction.format != "VOP2":
         raise Unsupported(f"{instruction}: this encoding of a carry instruction")
-    carry_row = scalar_row(instruction.fields["sdst"]) if instruction.format == "VOP3" else VCC
+    carry_row = scalar_row(instruction.fields["sdst"], count=2) if instruction.format == "VOP3" else VCC
     destination = instruction.fields["vdst"]
 
     def run(waves: Waves) -> None:
@@ -130,7 +134,9 @@ def _result_modifier(instruction: Instruction, kind: str) -> Callable[[Waves, np
     if instruction.format.endswith("-SDWA"):
         return _sdwa_result(instruction, kind)
     if clamp:  # to 0..1; DX10_CLAMP makes NaN 0
-        return lambda waves, result: np.where(result > 0, np.minimum(result, np.float32(1)), np.float32(0)).astype(np.float32)
+        return lambda waves, result: np.where(result > 0, np.minimum(result, np.float32(1)), np.float32(0)).astype(
+            np.float32
+        )
     return lambda waves, result: result
 
 

@@ -79,7 +79,7 @@ def _vop3_sources(instruction: Instruction, types: str) -> list[Reader]:
     for position, kind in enumerate(types):
         code = fields[f"src{position}"]
         if kind == "m":
-            row = scalar_row(code)
+            row = scalar_row(code, count=2)
             readers.append(lambda waves, row=row: waves.lane_mask(row))  # type: ignore[misc]
             continue
         flags = {"negate": bool(fields["neg"] >> position & 1), "absolute": bool(fields["abs"] >> position & 1)}
@@ -134,7 +134,13 @@ def _dpp_operand(instruction: Instruction, position: int, kind: str, codes: list
         reader: Reader = lambda waves: shuffle(waves)[0]  # noqa: E731
     else:
         reader = vector_source(codes[1], instruction)
-    return _modified(reader, kind, instruction, negate=bool(fields[f"src{position}_neg"]), absolute=bool(fields[f"src{position}_abs"]))
+    return _modified(
+        reader,
+        kind,
+        instruction,
+        negate=bool(fields[f"src{position}_neg"]),
+        absolute=bool(fields[f"src{position}_abs"]),
+    )
 
 
 def dpp_mask(instruction: Instruction) -> Callable[[Waves], np.ndarray] | None:

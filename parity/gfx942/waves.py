@@ -93,7 +93,9 @@ class Waves:
         """Row of `vgpr` for VGPR or AGPR `register`, the first of `count`. Raises Unsupported beyond what the kernel allocated."""
         row, last = register + (self.accum_offset if acc else 0), register + count - 1
         if last >= (len(self.vgpr) - self.accum_offset if acc else self.accum_offset):
-            raise Unsupported(f"{'a' if acc else 'v'}{last} is beyond the registers that the kernel descriptor allocates")
+            raise Unsupported(
+                f"{'a' if acc else 'v'}{last} is beyond the registers that the kernel descriptor allocates"
+            )
         return row
 
     def v(self, row: int) -> np.ndarray:

@@ -12,7 +12,8 @@ from parity.evidence import Record
 from parity.gate import Verdict, worst_ratios
 
 HEADER = f"{'case':57} {'flydsl':>7} {'triton':>7} {'agree':>7} {'top-k':>6}  result"
-_FINDINGS_SHOWN = 4  # of one record; the evidence file has all
+_FINDINGS_SHOWN = 4  # of one record
+_BLOCKS_SHOWN = 6  # of one run
 
 
 def visible(text: str) -> str:
@@ -59,17 +60,21 @@ def failure_text(record: Record, again: str) -> str:
 
 
 def failures_text(records: Iterable[Record], again: Mapping[str, str]) -> str:
-    """All failed records; records of one arm that fail alike (a compile error in every check of a case) are told once."""
-    told: set[tuple[str, str]] = set()
-    blocks = []
-    for record in records:
-        if record.status == "pass":
-            continue
-        text = record.findings[0].text
-        if (record.arm, text) in told or (record.check == AGREEMENT and record.findings[0].text.startswith("no agreement")):
-            continue
-        told.add((record.arm, text))
-        blocks.append(failure_text(record, again[record.case]))
+    """The failed records that tell something new, at most _BLOCKS_SHOWN; the evidence file has them all.
+
+    Told once: what fails alike in every check or case of an arm (a compile error), and a disagreement of the two kernels where one of
+    them already differs from the reference.
+    """
+    failed = [record for record in records if record.status != "pass"]
+    guilty = {record.case for record in failed if record.check != AGREEMENT}
+    telling: dict[tuple[str, str, str], Record] = {}
+    for record in failed:
+        if record.check != AGREEMENT or record.case not in guilty:
+            alike = record.case if record.figures else ""  # without figures there were no logits: an error of the arm
+            telling.setdefault((record.arm, alike, record.findings[0].text), record)
+    blocks = [failure_text(record, again[record.case]) for record in telling.values()]
+    if len(blocks) > _BLOCKS_SHOWN:
+        blocks[_BLOCKS_SHOWN:] = [f"and {len(blocks) - _BLOCKS_SHOWN} more of the {len(failed)} failed records in the evidence"]
     return "\n\n".join(blocks)
 
 
