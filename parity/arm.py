@@ -69,7 +69,9 @@ class Arm:
     def __enter__(self) -> Arm:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -78,7 +80,11 @@ class Arm:
         self._buffer = b""
         with open(self._folder / "stderr", "wb") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "parity.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=self._environment()
+                [sys.executable, "-m", "parity.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=self._environment(),
             )
         setup = {"source": asdict(self.source), "kernel": self.kernel, "device": self.device.kind}
         self.provenance = self._ask(setup)
@@ -97,10 +103,15 @@ class Arm:
 
     def _environment(self) -> dict[str, str]:
         steering = set(STEERING_NAMES[:-1] if self.device.kind == "gpu" else STEERING_NAMES)  # a GPU needs its ROCm
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(STEERING) and name not in steering}
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(STEERING) and name not in steering
+        }
         paths = [self.source.flydsl_path, str(Path(__file__).resolve().parent.parent), kept.get("PYTHONPATH", "")]
         kept["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
-        kept |= {"FLYDSL_RUNTIME_CACHE_DIR": str(self._folder / "flydsl"), "TRITON_CACHE_DIR": str(self._folder / "triton")}
+        kept |= {
+            "FLYDSL_RUNTIME_CACHE_DIR": str(self._folder / "flydsl"),
+            "TRITON_CACHE_DIR": str(self._folder / "triton"),
+        }
         kept["PARITY_ARM_FOLDER"] = str(self._folder)
         if self.device.kind == "executor":
             kept |= {"ARCH": "gfx942", "FLYDSL_GPU_ARCH": "gfx942", "GPU_ARCHS": "gfx942", "OMP_NUM_THREADS": "1"}

@@ -40,6 +40,7 @@ significands. A sum of such residuals exceeds t standard deviations with probabi
 Second-order effects (rounded values that are larger than exact ones, the reference's own 2^-53) are covered by
 factors of 1 + 2^-22 times a count of operations, four times what they can amount to.
 """
+
 from __future__ import annotations
 
 import math

@@ -58,7 +58,9 @@ def judge_case(case: Case, arms: Mapping[str, Arm], *, plants: Mapping[str, str]
     """Run both arms on the case, at the same time, and judge them. `plants`: kernel -> fault to build in (own kernels)."""
     expected = expect(case)
     with ThreadPoolExecutor(len(arms)) as pool:
-        results = {kernel: pool.submit(_run, arm, expected.inputs, (plants or {}).get(kernel)) for kernel, arm in arms.items()}
+        results = {
+            kernel: pool.submit(_run, arm, expected.inputs, (plants or {}).get(kernel)) for kernel, arm in arms.items()
+        }
         runs = {kernel: future.result() for kernel, future in results.items()}
     records = []
     for kernel in KERNELS:
@@ -111,7 +113,9 @@ def _judge_kernel(case: Case, expected: Expected, run: Run | ArmError, make: Mak
                    "worst_row": selected.worst_row, "displaced": selected.displaced}  # fmt: skip
         records.append(make("top-k", _status(selected.findings), selected.findings, figures))
     else:
-        shape = Finding("shape", None, None, None, None, f"top-{case.topk} cannot be judged: shape {list(logits.shape)}")
+        shape = Finding(
+            "shape", None, None, None, None, f"top-{case.topk} cannot be judged: shape {list(logits.shape)}"
+        )
         records.append(make("top-k", "fail", (shape,), {}))
     repeats = tuple(finding for other in run.outputs[1:] for finding in bitwise_equal(logits, other))
     return [*records, make("repeat", _status(repeats), repeats, {"launches": len(run.outputs)})]
@@ -134,7 +138,9 @@ def _judge_agreement(case: Case, expected: Expected, runs: Mapping[str, Run | Ar
     comparison = compare(outputs["flydsl"], baseline, 2 * expected.budget)
     bits = (outputs["flydsl"].view(torch.int32) == outputs["triton"].view(torch.int32))[finite]
     equal = float(bits.double().mean()) if bits.numel() else 1.0
-    return make(AGREEMENT, _status(comparison.findings), comparison.findings, _figures(comparison) | {"equal_bits": equal})
+    return make(
+        AGREEMENT, _status(comparison.findings), comparison.findings, _figures(comparison) | {"equal_bits": equal}
+    )
 
 
 def _status(findings: tuple[Finding, ...]) -> str:

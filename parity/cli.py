@@ -27,7 +27,9 @@ def parser() -> Parser:
                  epilog="Exit codes: 0 PASS, 1 FAIL, 2 NOT VALIDATED, 3 usage.")  # fmt: skip
     top.add_argument("--version", action="version", version=importlib.metadata.version("logits-parity"))
     commands = top.add_subparsers(dest="command", required=True, parser_class=Parser)
-    doctor = commands.add_parser("doctor", help="what is here and fit for use", description="What is here and fit for use.")
+    doctor = commands.add_parser(
+        "doctor", help="what is here and fit for use", description="What is here and fit for use."
+    )
     doctor.add_argument("--json", action="store_true", help="the same as JSON")
     gate = commands.add_parser("gate", help="run the quick cases and give a verdict",
                                description="Run the quick cases through both kernels and give a verdict. Without --aiter: this "
@@ -35,15 +37,23 @@ def parser() -> Parser:
     add_source_options(gate.add_argument)
     gate.add_argument("--device", choices=("auto", "gpu", "executor"), default="auto",
                       help="auto (default): a gfx942 GPU where there is one, else the executor")  # fmt: skip
-    gate.add_argument("--evidence", type=Path, default=Path("parity-evidence.jsonl"), help="file to write (default: %(default)s)")
-    gate.add_argument("--plant", metavar="KERNEL:FAULT", help="build a fault into an own kernel and see the verdict turn")
+    gate.add_argument(
+        "--evidence", type=Path, default=Path("parity-evidence.jsonl"), help="file to write (default: %(default)s)"
+    )
+    gate.add_argument(
+        "--plant", metavar="KERNEL:FAULT", help="build a fault into an own kernel and see the verdict turn"
+    )
     return top
 
 
 def add_source_options(add: object) -> None:
     """--aiter and --candidate, the same for the command and for pytest. `add`: an add_argument or addoption method."""
     assert callable(add)
-    add("--aiter", metavar="PATH", help="a git checkout or bare git directory of aiter, or `installed`: test aiter's kernels")
+    add(
+        "--aiter",
+        metavar="PATH",
+        help="a git checkout or bare git directory of aiter, or `installed`: test aiter's kernels",
+    )
     add("--candidate", metavar="REVISION", help="revision of --aiter (default: HEAD)")
 
 
@@ -133,7 +143,9 @@ def _plants(text: str | None, source_kind: str) -> dict[str, str]:
         return {}
     kernel, _, fault = text.partition(":")
     if kernel not in KERNELS or fault not in PLANTS:
-        raise SourceError(f"--plant {text}: give KERNEL:FAULT with {' or '.join(KERNELS)} and one of {', '.join(PLANTS)}")
+        raise SourceError(
+            f"--plant {text}: give KERNEL:FAULT with {' or '.join(KERNELS)} and one of {', '.join(PLANTS)}"
+        )
     if source_kind != "own":
         raise SourceError("--plant works on the own kernels only, not with --aiter")
     return {kernel: fault}

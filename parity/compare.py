@@ -5,6 +5,7 @@ Order of judgement: shape and dtype; positions of NaN, -inf and +inf (exact); ea
 row. A similarity over the whole tensor is reported beside it, because people expect one, and never judged: two dead
 rows of a thousand leave it below the usual threshold.
 """
+
 from __future__ import annotations
 
 import math
@@ -157,8 +158,12 @@ def _position_findings(
 
 
 def _budget_findings(
-    outside: torch.Tensor, ratio: torch.Tensor, value: torch.Tensor, expected: torch.Tensor,
-    budget: torch.Tensor, elements: int,
+    outside: torch.Tensor,
+    ratio: torch.Tensor,
+    value: torch.Tensor,
+    expected: torch.Tensor,
+    budget: torch.Tensor,
+    elements: int,
 ) -> list[Finding]:
     """A summary, then the worst element of each of the worst rows, worst row first."""
     rows = outside.any(dim=1).nonzero().flatten()

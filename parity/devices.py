@@ -69,7 +69,9 @@ def choose_device(wanted: str, *, worker: int = 0, nodes: Path = KFD_NODES) -> D
         return Device("gpu", gpus[worker % len(gpus)])
     if wanted == "auto":
         return Device("executor")
-    restricted = ", ".join(f"{name}={os.environ[name]}" for name in ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES") if name in os.environ)
+    restricted = ", ".join(
+        f"{name}={os.environ[name]}" for name in ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES") if name in os.environ
+    )
     raise DeviceError(
         f"--device=gpu: no gfx942 GPU (MI300X, MI325X): looked for gfx_target_version {GFX942} in {nodes}/*/properties"
         + (f" with {restricted}" if restricted else "") + "; --device=executor needs no GPU"

@@ -41,7 +41,10 @@ class Item:
 
 def examine() -> list[Item]:
     """Every item, in the order shown. Takes about 10 s: four trial imports."""
-    items = [Item("python", sys.version_info >= (3, 10), f"{platform.python_version()} {sys.executable}", ""), _device()]
+    items = [
+        Item("python", sys.version_info >= (3, 10), f"{platform.python_version()} {sys.executable}", ""),
+        _device(),
+    ]
     items += [_package(name) for name in ("torch", "triton", "flydsl", "ziglang", "aiter")]
     return items + [_trial(name, code) for name, code in _TRIALS.items()]
 
@@ -63,7 +66,9 @@ def _package(name: str) -> Item:
     if spec is None:
         return Item(name, name == "aiter", "not installed", _NEEDS[name])
     path = spec.origin or next(iter(spec.submodule_search_locations or []), "")
-    versions = ", ".join(f"{provider} {importlib.metadata.version(provider)}" for provider in providers) or "no distribution"
+    versions = (
+        ", ".join(f"{provider} {importlib.metadata.version(provider)}" for provider in providers) or "no distribution"
+    )
     if len(providers) > 1:
         return Item(name, False, f"{versions} at {path}", f"uninstall all but one distribution that provides {name}")
     return Item(name, True, f"{versions} at {path}")

@@ -74,7 +74,9 @@ class Record:
         if not isinstance(data, dict) or data.pop("schema", None) != SCHEMA:
             raise EvidenceError(f"not evidence of schema {SCHEMA}")
         if set(data) != names:
-            raise EvidenceError(f"missing fields {sorted(names - set(data))}, unknown fields {sorted(set(data) - names)}")
+            raise EvidenceError(
+                f"missing fields {sorted(names - set(data))}, unknown fields {sorted(set(data) - names)}"
+            )
         try:
             findings = tuple(Finding(**_restored(finding)) for finding in data.pop("findings"))
         except (TypeError, AttributeError) as error:
@@ -96,7 +98,9 @@ def _jsonable(value: Any) -> Any:
 
 
 def _restored(finding: dict[str, Any]) -> dict[str, Any]:
-    numbers = {name: _SPECIAL.get(finding[name], finding[name]) for name in ("actual", "expected", "limit") if name in finding}
+    numbers = {
+        name: _SPECIAL.get(finding[name], finding[name]) for name in ("actual", "expected", "limit") if name in finding
+    }
     where = {"where": tuple(finding["where"])} if finding.get("where") is not None else {}
     return finding | numbers | where
 
@@ -146,7 +150,9 @@ class EvidenceFile:
     def __enter__(self) -> EvidenceFile:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if kind is None:
             self.finish()
         else:

@@ -6,6 +6,7 @@ the FNUZ value of the same byte) and in three bytes: 0x80 is -0 in FN and the on
 in FN and +240 and -240 in FNUZ. Neither has an infinity. Sources: OCP 8-bit Floating Point Specification 1.0 (FN),
 Noune et al., arXiv 2206.02915 (FNUZ).
 """
+
 from __future__ import annotations
 
 import enum

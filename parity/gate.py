@@ -54,11 +54,18 @@ def decide(records: Sequence[Record], cases: Iterable[Case]) -> Verdict:
     found: dict[tuple[str, str, str], list[Record]] = {}
     for record in records:
         found.setdefault(record.key, []).append(record)
-    problems = [problem for case in cases for key in required_checks(case) if (problem := _problem(key, case, found.get(key, [])))]
+    problems = [
+        problem
+        for case in cases
+        for key in required_checks(case)
+        if (problem := _problem(key, case, found.get(key, [])))
+    ]
     failures = [problem for problem in problems if problem.failed]
     doubts = _mixtures(records) + ([] if cases else ["no case was required"])
     state = State.FAIL if failures else State.NOT_VALIDATED if problems or doubts else State.PASS
-    reasons = _grouped(failures, cases) + _grouped([problem for problem in problems if not problem.failed], cases) + doubts
+    reasons = (
+        _grouped(failures, cases) + _grouped([problem for problem in problems if not problem.failed], cases) + doubts
+    )
     return Verdict(state, tuple(reasons), _covers(records, cases), _not_covered(records))
 
 
@@ -97,7 +104,9 @@ def _grouped(problems: Sequence[_Problem], cases: Sequence[Case]) -> list[str]:
         # the baseline is what the candidate is measured by: say so when it is the broken one
         name = "baseline error: triton" if arm == "triton" and mine[0].failed else arm
         untouched = f"; {' '.join(clean)} clean" if clean else ""
-        reasons.append(f"{name} in {count} of {len(cases)} cases (q/kv {' '.join(sorted(bad))}{untouched}): {mine[0].case.id}: {mine[0].text}")
+        reasons.append(
+            f"{name} in {count} of {len(cases)} cases (q/kv {' '.join(sorted(bad))}{untouched}): {mine[0].case.id}: {mine[0].text}"
+        )
     return reasons
 
 
@@ -140,7 +149,9 @@ def worst_ratios(records: Sequence[Record]) -> dict[str, float]:
     """Largest error/budget of each kernel against the reference and of the pair against each other; NaN where none was judged."""
     worst = {}
     for arm in (*KERNELS, BOTH):
-        ratios = [float(record.figures["ratio"]) for record in records if record.arm == arm and "ratio" in record.figures]
+        ratios = [
+            float(record.figures["ratio"]) for record in records if record.arm == arm and "ratio" in record.figures
+        ]
         worst[arm] = max(ratios, default=math.nan)
     return worst
 

@@ -4,6 +4,7 @@
 Quantisation happens here and nowhere else: what a kernel, the reference and the budget see is the same fp8 bytes,
 so no comparison ever contains a quantisation error.
 """
+
 from __future__ import annotations
 
 import hashlib
@@ -137,9 +138,7 @@ def build_inputs(case: Case) -> Inputs:
         if case.distribution == "scales":
             kv_scales = _log_uniform(rng, case.n, 1e-3, 1e1)
     starts, ends = _windows(case, rng)
-    return Inputs(
-        q, kv, kv_scales.float(), weights.float(), starts, ends, case.q_encoding, case.kv_encoding
-    )
+    return Inputs(q, kv, kv_scales.float(), weights.float(), starts, ends, case.q_encoding, case.kv_encoding)
 
 
 def _quantise(values: torch.Tensor, encoding: Encoding) -> tuple[torch.Tensor, torch.Tensor]:
@@ -182,8 +181,17 @@ def _windows(case: Case, rng: np.random.Generator) -> tuple[torch.Tensor, torch.
         ends = np.where(row % 2 == 0, case.n, rng.integers(starts + 1, case.n + 1))
     elif case.window == "empty":
         middle = case.n // 2
-        patterns = [(0, case.n), (middle, middle), (middle, middle - 1), (1, case.n), (0, -3), (case.n, case.n + 5),
-                    (case.n + 7, case.n + 9), (middle, case.n + 40), (0, 1)]
+        patterns = [
+            (0, case.n),
+            (middle, middle),
+            (middle, middle - 1),
+            (1, case.n),
+            (0, -3),
+            (case.n, case.n + 5),
+            (case.n + 7, case.n + 9),
+            (middle, case.n + 40),
+            (0, 1),
+        ]
         starts, ends = np.array(patterns).T[:, row % len(patterns)]
     else:
         raise ValueError(f"no builder for window {case.window!r}")

@@ -22,7 +22,11 @@ _EVIDENCE = pytest.StashKey[Any]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("parity", "logits-parity: gfx942 kernels of fp8_mqa_logits")
-    group.addoption("--device", default="auto", help="auto (default): a gfx942 GPU where there is one, else the executor; gpu; executor")
+    group.addoption(
+        "--device",
+        default="auto",
+        help="auto (default): a gfx942 GPU where there is one, else the executor; gpu; executor",
+    )
     add_source_options(group.addoption)
     group.addoption("--evidence", metavar="PATH", type=Path, help="write evidence records to this file (JSON lines)")
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The expected logits, in float64, from the dequantised bytes. Shares no code with any kernel."""
+
 from __future__ import annotations
 
 import torch

@@ -14,8 +14,8 @@ from parity.checks import KERNELS, judge_case
 from parity.devices import Device
 from parity.evidence import EvidenceFile, Record
 from parity.fp8 import Encoding
-from parity.gfx942 import native
 from parity.gate import Verdict, decide
+from parity.gfx942 import native
 from parity.report import terminal
 from parity.sources import Source, SourceError, require
 
@@ -64,7 +64,14 @@ def _applicable(plants: Mapping[str, str], case: Case) -> dict[str, str]:
 
 
 def run_gate(
-    source: Source, device: Device, cases: Sequence[Case], evidence: EvidenceFile, *, tell: Tell, options: str = "", plants: Mapping[str, str] | None = None
+    source: Source,
+    device: Device,
+    cases: Sequence[Case],
+    evidence: EvidenceFile,
+    *,
+    tell: Tell,
+    options: str = "",
+    plants: Mapping[str, str] | None = None,
 ) -> Verdict:
     """Run all cases, write and finish the evidence, tell the table and the verdict line by line. Returns the verdict.
 

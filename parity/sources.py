@@ -54,7 +54,9 @@ def own_source() -> Source:
     """This repository's own two kernels, with the environment's FlyDSL and Triton. SourceError when one is missing."""
     require("triton")
     modules = {"flydsl": "parity.kernels.own_flydsl", "triton": "parity.kernels.own_triton"}
-    return Source("own", "own kernels", importlib.metadata.version("logits-parity"), modules, "", _version_or_error("flydsl"), "")
+    return Source(
+        "own", "own kernels", importlib.metadata.version("logits-parity"), modules, "", _version_or_error("flydsl"), ""
+    )
 
 
 def select_source(aiter: str | None, candidate: str | None, *, tell: Callable[[str], None]) -> Source:
@@ -76,7 +78,9 @@ def _version_or_error(package: str) -> str:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        raise SourceError(f"{package} is not installed in {sys.prefix}: pip install 'logits-parity[executor]' (see `parity doctor`)") from None
+        raise SourceError(
+            f"{package} is not installed in {sys.prefix}: pip install 'logits-parity[executor]' (see `parity doctor`)"
+        ) from None
 
 
 def aiter_source(where: str, revision: str | None, *, tell: Callable[[str], None]) -> Source:
@@ -91,7 +95,9 @@ def aiter_source(where: str, revision: str | None, *, tell: Callable[[str], None
         return _installed_aiter(tell)
     path = Path(where)
     if not path.exists():
-        raise SourceError(f"--aiter {where}: no such path; give a git checkout of aiter, a bare git directory, or `installed`")
+        raise SourceError(
+            f"--aiter {where}: no such path; give a git checkout of aiter, a bare git directory, or `installed`"
+        )
     git_dir = _git(path, "rev-parse", "--absolute-git-dir", problem=f"--aiter {where}: not a git repository")
     if revision is None:
         revision = "HEAD"
@@ -102,7 +108,9 @@ def aiter_source(where: str, revision: str | None, *, tell: Callable[[str], None
     commit = _git(path, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", problem=wanted)
     files = _git(path, "ls-tree", "-r", "--name-only", commit, "aiter/ops", problem=wanted).splitlines()
     modules = _wrapper_modules(lambda module: module.replace(".", "/") + ".py" in files, f"aiter {revision}")
-    pin = _pinned_flydsl(_git(path, "show", f"{commit}:requirements.txt", problem=f"aiter {revision} has no requirements.txt"), revision)
+    pin = _pinned_flydsl(
+        _git(path, "show", f"{commit}:requirements.txt", problem=f"aiter {revision} has no requirements.txt"), revision
+    )
     tree = _extract(Path(git_dir), commit, tell)
     return Source("aiter", f"aiter {revision}", commit, modules, str(tree), pin, _private_flydsl(pin, tell))
 
@@ -110,7 +118,9 @@ def aiter_source(where: str, revision: str | None, *, tell: Callable[[str], None
 def _tell_if_dirty(path: Path, tell: Callable[[str], None]) -> None:
     """HEAD is what is committed: say so where a checkout holds more."""
     bare = _git(path, "rev-parse", "--is-bare-repository", problem=f"--aiter {path}: not a git repository")
-    if bare == "false" and _git(path, "status", "--porcelain", "--", ":/aiter", problem=f"--aiter {path}: git status fails"):
+    if bare == "false" and _git(
+        path, "status", "--porcelain", "--", ":/aiter", problem=f"--aiter {path}: git status fails"
+    ):
         tell(f"note: {path} has uncommitted changes under aiter/; HEAD is judged without them")
 
 
@@ -120,8 +130,12 @@ def _installed_aiter(tell: Callable[[str], None]) -> Source:
         raise SourceError("--aiter installed: no package `aiter` in this environment")
     package = Path(next(iter(spec.submodule_search_locations)))
     version = next((importlib.metadata.version(name) for name in ("amd-aiter", "aiter") if _has(name)), "unknown")
-    modules = _wrapper_modules(lambda module: (package.parent / (module.replace(".", "/") + ".py")).exists(), f"installed aiter {version}")
-    return Source("aiter", f"aiter {version} (installed)", version, modules, str(package.parent), _version_or_error("flydsl"), "")
+    modules = _wrapper_modules(
+        lambda module: (package.parent / (module.replace(".", "/") + ".py")).exists(), f"installed aiter {version}"
+    )
+    return Source(
+        "aiter", f"aiter {version} (installed)", version, modules, str(package.parent), _version_or_error("flydsl"), ""
+    )
 
 
 def _has(distribution: str) -> bool:
@@ -168,7 +182,18 @@ def _extract(git_dir: Path, commit: str, tell: Callable[[str], None]) -> Path:
     if wanted.exists():
         return wanted
     tell(f"extracting aiter {commit[:12]}")
-    command = ["git", "--git-dir", str(git_dir), "-c", "safe.directory=*", "archive", "--format=tar", commit, "aiter/ops", "aiter/jit/utils"]
+    command = [
+        "git",
+        "--git-dir",
+        str(git_dir),
+        "-c",
+        "safe.directory=*",
+        "archive",
+        "--format=tar",
+        commit,
+        "aiter/ops",
+        "aiter/jit/utils",
+    ]
     try:
         archive = subprocess.run(command, capture_output=True, check=True).stdout
     except subprocess.CalledProcessError as error:
@@ -192,7 +217,17 @@ def _private_flydsl(version: str, tell: Callable[[str], None]) -> str:
     tell(f"fetching flydsl {version} into {wanted} (about 75 MB)")
 
     def fill(folder: Path) -> None:
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check", "--target", str(folder)]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--disable-pip-version-check",
+            "--target",
+            str(folder),
+        ]
         done = subprocess.run([*command, f"flydsl=={version}"], capture_output=True, text=True)
         if done.returncode:
             reason = (done.stderr.strip().splitlines() or ["pip failed"])[-1]

@@ -21,7 +21,11 @@ pytestmark = pytest.mark.gfx942
 
 @pytest.mark.parametrize("case", quick_cases(), ids=lambda case: case.id)
 def test_case(
-    case: Case, arms: dict[str, Arm], parity_device: Device, repeat_options: str, keep_evidence: Callable[[Sequence[Record]], Any]
+    case: Case,
+    arms: dict[str, Arm],
+    parity_device: Device,
+    repeat_options: str,
+    keep_evidence: Callable[[Sequence[Record]], Any],
 ) -> None:
     """Both kernels against float64, their top-k, their repeat and their agreement: every finding, raised once."""
     records = judge_case(case, arms)

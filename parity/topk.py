@@ -4,6 +4,7 @@
 Two correct kernels may select different tokens where logits nearly tie. A token is therefore lost in earnest only if
 no pair of errors within budget can explain that a token kept instead came out ahead of it.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass, replace

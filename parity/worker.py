@@ -40,7 +40,9 @@ class TreeFinder:
     def __init__(self, tree: str) -> None:
         self._tree = Path(tree)
 
-    def find_spec(self, name: str, path: Sequence[str] | None = None, target: object = None) -> importlib.machinery.ModuleSpec | None:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: object = None
+    ) -> importlib.machinery.ModuleSpec | None:
         folder = self._tree / name.replace(".", "/")
         if name.partition(".")[0] != "aiter" or not folder.is_dir():
             return None
@@ -91,7 +93,9 @@ class ExecutorDevice:
         torch.cuda.current_stream = lambda device=None: types.SimpleNamespace(cuda_stream=0)  # type: ignore
         torch.cuda.device = lambda device: contextlib.nullcontext()  # type: ignore
 
-    def run(self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], options: dict[str, Any]) -> tuple[torch.Tensor, list[dict[str, Any]]]:
+    def run(
+        self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], options: dict[str, Any]
+    ) -> tuple[torch.Tensor, list[dict[str, Any]]]:
         from parity.launchers.record import CallRecord
 
         self._call = CallRecord(tensors)
@@ -100,7 +104,9 @@ class ExecutorDevice:
         if self._call.failure is not None:
             raise self._call.failure
         if not self._call.launches:
-            raise NoLaunch("the wrapper returned logits and launched no kernel: a fallback, or a launch that did not reach the executor")
+            raise NoLaunch(
+                "the wrapper returned logits and launched no kernel: a fallback, or a launch that did not reach the executor"
+            )
         return logits, [asdict(launch) for launch in self._call.launches]
 
 
@@ -111,7 +117,9 @@ class GpuDevice:
         properties = torch.cuda.get_device_properties(0)
         self.where = f"gpu {properties.gcnArchName.partition(':')[0]} ({properties.name})"
 
-    def run(self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], options: dict[str, Any]) -> tuple[torch.Tensor, list[dict[str, Any]]]:
+    def run(
+        self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], options: dict[str, Any]
+    ) -> tuple[torch.Tensor, list[dict[str, Any]]]:
         moved = [tensor.to("cuda:0") for tensor in tensors.values()]
         logits = wrapper(*moved, **options)
         torch.cuda.synchronize()
@@ -142,7 +150,12 @@ def _describe(module: types.ModuleType, where: str) -> dict[str, Any]:
     }
 
 
-_KINDS = {"ExecutionFault": "memory-fault", "Unsupported": "unsupported", "BadCodeObject": "compile-error", "NoLaunch": "no-launch"}
+_KINDS = {
+    "ExecutionFault": "memory-fault",
+    "Unsupported": "unsupported",
+    "BadCodeObject": "compile-error",
+    "NoLaunch": "no-launch",
+}
 _COMPILERS = ("/flydsl/", "/triton/compiler/", "/triton/runtime/jit")
 
 
@@ -153,9 +166,15 @@ def _problem(error: Exception, kernel_file: str) -> dict[str, str]:
     kind = _KINDS.get(name)
     if kind is None:
         frames = traceback.extract_tb(error.__traceback__)
-        kind = "compile-error" if any(part in frame.filename for frame in frames for part in _COMPILERS) else "wrapper-error"
+        kind = (
+            "compile-error"
+            if any(part in frame.filename for frame in frames for part in _COMPILERS)
+            else "wrapper-error"
+        )
         own = [frame for frame in frames if frame.filename == kernel_file]
-        places = [own[-1], frames[-1]] if own and own[-1] != frames[-1] else frames[-1:]  # where in the kernel, where in the compiler
+        places = (
+            [own[-1], frames[-1]] if own and own[-1] != frames[-1] else frames[-1:]
+        )  # where in the kernel, where in the compiler
         text += " (" + ", raised in ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in places) + ")"
     return {"kind": kind, "text": " ".join(text.split())[:2000]}
 
@@ -185,7 +204,9 @@ def serve(requests: IO[str], replies: IO[str]) -> None:
     setup = json.loads(requests.readline())
     source = Source(**setup["source"])
     try:
-        device: ExecutorDevice | GpuDevice = ExecutorDevice(setup["kernel"]) if setup["device"] == "executor" else GpuDevice()
+        device: ExecutorDevice | GpuDevice = (
+            ExecutorDevice(setup["kernel"]) if setup["device"] == "executor" else GpuDevice()
+        )
         wrapper, module = load_wrapper(source, setup["kernel"], executor=setup["device"] == "executor")
     except Exception as error:  # whatever an import raises is the answer to "can it be imported?"
         reply({"error": {"kind": "not-importable", "text": _problem(error, "")["text"]}})

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models of logits kernels in torch float32, for the budget's tests: a dot product and a sum over heads, each in
 several orders of accumulation. One dot product follows gfx942's MFMA bit by bit; `bf16_chain` is a wrong one."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

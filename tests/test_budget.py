@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The budget against simulated kernels: correct ones stay under it in any order, wrong ones do not, and it is not
 so wide that it says nothing."""
+
 from __future__ import annotations
 
 import dataclasses
 import functools
+
 import pytest
 import torch
-
-from parity.budget import error_budget
-from parity.cases import DISTRIBUTIONS, Case
-from parity.fp8 import Encoding, decode, encode
-from parity.inputs import Inputs, build_inputs
-from parity.reference import reference_logits
 from simulated_kernels import (
     Dot,
     Head,
@@ -30,6 +26,12 @@ from simulated_kernels import (
     reversed_chain,
     reversed_heads,
 )
+
+from parity.budget import error_budget
+from parity.cases import DISTRIBUTIONS, Case
+from parity.fp8 import Encoding, decode, encode
+from parity.inputs import Inputs, build_inputs
+from parity.reference import reference_logits
 
 PAIRS = [(q, kv) for q in Encoding for kv in Encoding]
 

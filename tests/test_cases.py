@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases: ids, refusals, JSON round trip, and what the quick dozen covers."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -23,8 +24,15 @@ def test_id_spells_every_axis_of_the_inputs() -> None:
     assert CASE.id == "causal-q17-k76-h64-d128-fn.fnuz-gaussian-seed0"
     axes = [field.name for field in dataclasses.fields(Case) if field.name not in ("index_topk", "reason")]
     changed = {
-        "window": "full", "m": 18, "n": 77, "heads": 32, "head_dim": 64, "q_encoding": Encoding.FNUZ,
-        "kv_encoding": Encoding.FN, "distribution": "bytes", "seed": 1,
+        "window": "full",
+        "m": 18,
+        "n": 77,
+        "heads": 32,
+        "head_dim": 64,
+        "q_encoding": Encoding.FNUZ,
+        "kv_encoding": Encoding.FN,
+        "distribution": "bytes",
+        "seed": 1,
     }
     assert sorted(changed) == sorted(axes)
     ids = {dataclasses.replace(CASE, **{name: value}).id for name, value in changed.items()}  # type: ignore[arg-type]
@@ -39,9 +47,21 @@ def test_topk_of_short_and_long_cases(n: int, index_topk: int, kept: int) -> Non
 @pytest.mark.parametrize(
     "change",
     [
-        {"window": "sliding"}, {"window": ["causal"]}, {"distribution": "uniform"}, {"m": 0}, {"n": 0}, {"n": 7.0},
-        {"m": True}, {"heads": 48}, {"heads": 0}, {"head_dim": 96}, {"seed": -1}, {"index_topk": 0}, {"reason": " "},
-        {"q_encoding": "fn"}, {"window": "packed", "m": 1},
+        {"window": "sliding"},
+        {"window": ["causal"]},
+        {"distribution": "uniform"},
+        {"m": 0},
+        {"n": 0},
+        {"n": 7.0},
+        {"m": True},
+        {"heads": 48},
+        {"heads": 0},
+        {"head_dim": 96},
+        {"seed": -1},
+        {"index_topk": 0},
+        {"reason": " "},
+        {"q_encoding": "fn"},
+        {"window": "packed", "m": 1},
     ],
     ids=str,
 )

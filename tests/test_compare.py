@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comparison: each check passes a clean run and catches its planted fault; message texts are fixed."""
+
 from __future__ import annotations
 
 import math
@@ -185,8 +186,17 @@ def test_bitwise_form() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(-1.8125, "-1.8125"), (0.0, "0.0000"), (0.015, "0.0150"), (4.1e-6, "4.100e-06"), (3e7, "3.000e+07"),
-     (math.nan, "nan"), (-INF, "-inf"), (0.001, "0.0010"), (-123456.75, "-123456.7500")],
+    [
+        (-1.8125, "-1.8125"),
+        (0.0, "0.0000"),
+        (0.015, "0.0150"),
+        (4.1e-6, "4.100e-06"),
+        (3e7, "3.000e+07"),
+        (math.nan, "nan"),
+        (-INF, "-inf"),
+        (0.001, "0.0010"),
+        (-123456.75, "-123456.7500"),
+    ],
 )
 def test_numbers(value: float, text: str) -> None:
     assert number(value) == text

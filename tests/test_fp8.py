@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """fp8 tables and rounding, against hand literals and torch's own float8 dtypes as an independent witness."""
+
 from __future__ import annotations
 
 import math

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inputs: determinism, windows, distributions, the byte patterns promised, and the file format."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -66,7 +67,7 @@ def test_misaligned_windows() -> None:
     spans = windows("misaligned", 9, 300)
     assert [start for start, _ in spans] == [1, 63, 64, 65, 127, 128, 129, 1, 63]
     assert all(start < end <= 300 for start, end in spans) and {end for _, end in spans[::2]} == {300}
-    assert all(start < 20 and end == 20 or end > start for start, end in windows("misaligned", 9, 20))
+    assert all((start < 20 and end == 20) or end > start for start, end in windows("misaligned", 9, 20))
 
 
 def test_empty_windows_hold_every_pattern() -> None:

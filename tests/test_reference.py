@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reference against logits worked by hand, a scalar loop, and planted faults."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -26,8 +27,14 @@ def tiny(
     q = torch.tensor([[[1.0, 2.0], [-1.0, 0.5]], [[0.5, -2.0], [3.0, 1.0]]])
     kv = torch.tensor([[2.0, 1.0], [-1.0, 3.0], [0.0, -4.0]])
     return Inputs(
-        encode(q, encoding), encode(kv, encoding), torch.tensor(scales), torch.tensor([[1.0, -2.0], [4.0, 0.5]]),
-        torch.tensor(starts, dtype=torch.int32), torch.tensor(ends, dtype=torch.int32), encoding, encoding,
+        encode(q, encoding),
+        encode(kv, encoding),
+        torch.tensor(scales),
+        torch.tensor([[1.0, -2.0], [4.0, 0.5]]),
+        torch.tensor(starts, dtype=torch.int32),
+        torch.tensor(ends, dtype=torch.int32),
+        encoding,
+        encoding,
     )
 
 

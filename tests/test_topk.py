@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Top-k agreement: ties, windows, planted losses, NaN, and the message texts."""
+
 from __future__ import annotations
 
 import math
@@ -13,8 +14,13 @@ INF = math.inf
 
 
 def judge(
-    actual: list[list[float]], expected: list[list[float]], *, k: int, budget: float = 0.01,
-    starts: list[int] | None = None, ends: list[int] | None = None,
+    actual: list[list[float]],
+    expected: list[list[float]],
+    *,
+    k: int,
+    budget: float = 0.01,
+    starts: list[int] | None = None,
+    ends: list[int] | None = None,
 ) -> TopK:
     rows, columns = len(expected), len(expected[0])
     return top_k_agreement(

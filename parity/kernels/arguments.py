@@ -14,7 +14,9 @@ ROW_ALIGN = 256  # the rows of the result start at multiples of this many column
 FP8 = (torch.float8_e4m3fn, torch.float8_e4m3fnuz)
 
 
-def check_arguments(Q: Tensor, KV: Tensor, kv_scales: Tensor, weights: Tensor, cu_starts: Tensor, cu_ends: Tensor) -> None:
+def check_arguments(
+    Q: Tensor, KV: Tensor, kv_scales: Tensor, weights: Tensor, cu_starts: Tensor, cu_ends: Tensor
+) -> None:
     """ValueError unless ranks, dtypes, shapes and devices are what the public function's docstring says."""
     for name, tensor, rank in (("Q", Q, 3), ("KV", KV, 2)):
         if tensor.dim() != rank:

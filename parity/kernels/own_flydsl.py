@@ -84,7 +84,7 @@ def _sum_of_heads(query: list, key: list, scale: fx.Float32, plant: str) -> fx.F
     total = fx.Float32(0.0)
     for operands, head_weights in query:
         dots = fx.Vector.filled(4, 0.0, fx.Float32)
-        for query_bytes, key_bytes in zip(operands, key):
+        for query_bytes, key_bytes in zip(operands, key, strict=True):
             dots = fx.Vector(rocdl.mfma_f32_16x16x32_fp8_fp8(dots.type, [query_bytes, key_bytes, dots]))
         for register, head_weight in enumerate(head_weights):
             score = dots[register] * scale

@@ -73,7 +73,9 @@ class Runtime:
             "mgpuStreamSynchronize": (lambda stream: None, None, (Pointer,)),
             "mgpuStreamDestroy": (lambda stream: None, None, (Pointer,)),
         }
-        self.functions = {name: ctypes.CFUNCTYPE(result, *types)(call) for name, (call, result, types) in prototypes.items()}
+        self.functions = {
+            name: ctypes.CFUNCTYPE(result, *types)(call) for name, (call, result, types) in prototypes.items()
+        }
 
     def _module_load(self, data: int, size: int) -> int:
         self._modules.append(ctypes.string_at(data, size))

@@ -63,7 +63,9 @@ class CallRecord(TorchDispatchMode):
                 alive[address] = (storage, name)
         return alive
 
-    def launch(self, kernel: Kernel, arguments: Sequence[bytes], grid: Dims, block: Dims, *, dynamic_lds: int = 0) -> None:
+    def launch(
+        self, kernel: Kernel, arguments: Sequence[bytes], grid: Dims, block: Dims, *, dynamic_lds: int = 0
+    ) -> None:
         """Execute one launch on the live storages. What it raises is also kept in `failure`."""
         memory: Iterable[Allocation] = [
             Allocation(name, address, storage.nbytes(), storage) for address, (storage, name) in self._live().items()

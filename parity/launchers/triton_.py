@@ -20,7 +20,18 @@ from parity.gfx942 import Kernel, Unsupported, load
 from parity.launchers.record import CallRecord
 
 MI300X_COMPUTE_UNITS = 304  # AMD Instinct MI300X data sheet; only grid heuristics of wrappers look at it
-_INTEGER = {"i1": "<b", "i8": "<b", "i16": "<h", "i32": "<i", "i64": "<q", "u1": "<B", "u8": "<B", "u16": "<H", "u32": "<I", "u64": "<Q"}
+_INTEGER = {
+    "i1": "<b",
+    "i8": "<b",
+    "i16": "<h",
+    "i32": "<i",
+    "i64": "<q",
+    "u1": "<B",
+    "u8": "<B",
+    "u16": "<H",
+    "u32": "<I",
+    "u64": "<Q",
+}
 _FLOAT = {"fp32": "<f", "f32": "<f", "fp64": "<d"}
 
 
@@ -45,7 +56,13 @@ class Utilities:
         """Nothing to free: the code object is a bytes object."""
 
     def get_device_properties(self, device: int) -> dict[str, Any]:
-        return {"max_shared_mem": 65536, "warpSize": 64, "multiprocessor_count": MI300X_COMPUTE_UNITS, "arch": "gfx942", "max_num_regs": 65536}
+        return {
+            "max_shared_mem": 65536,
+            "warpSize": 64,
+            "multiprocessor_count": MI300X_COMPUTE_UNITS,
+            "arch": "gfx942",
+            "max_num_regs": 65536,
+        }
 
 
 class ExecutorDriver(DriverBase):

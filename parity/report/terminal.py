@@ -42,7 +42,11 @@ def _shorten(failed: list[str]) -> str:
 def _ratio(value: float | None) -> str:
     if value is None:
         return "-"
-    return f"{value:.2f}" if math.isfinite(value) and value < 1000 else (f"{value:.0e}" if math.isfinite(value) else str(value))
+    return (
+        f"{value:.2f}"
+        if math.isfinite(value) and value < 1000
+        else (f"{value:.0e}" if math.isfinite(value) else str(value))
+    )
 
 
 def _overlap(value: float | None) -> str:
@@ -74,14 +78,18 @@ def failures_text(records: Iterable[Record], again: Mapping[str, str]) -> str:
             telling.setdefault((record.arm, alike, record.findings[0].text), record)
     blocks = [failure_text(record, again[record.case]) for record in telling.values()]
     if len(blocks) > _BLOCKS_SHOWN:
-        blocks[_BLOCKS_SHOWN:] = [f"and {len(blocks) - _BLOCKS_SHOWN} more of the {len(failed)} failed records in the evidence"]
+        blocks[_BLOCKS_SHOWN:] = [
+            f"and {len(blocks) - _BLOCKS_SHOWN} more of the {len(failed)} failed records in the evidence"
+        ]
     return "\n\n".join(blocks)
 
 
 def verdict_text(records: Sequence[Record], verdict: Verdict, evidence: str) -> str:
     """Largest ratios, what is and is not covered, where the evidence lies; the verdict is the last line."""
     worst = worst_ratios(records)
-    ratios = ", ".join(f"{name} {_ratio(None if math.isnan(worst[name]) else worst[name])}" for name in (*KERNELS, BOTH))
+    ratios = ", ".join(
+        f"{name} {_ratio(None if math.isnan(worst[name]) else worst[name])}" for name in (*KERNELS, BOTH)
+    )
     lines = [
         f"largest error/budget: {ratios} (a correct kernel stays at or under 1; flydsl+triton: their difference)",
         f"not covered: {verdict.not_covered}",
