@@ -59,14 +59,11 @@ def parity_device(request: pytest.FixtureRequest) -> Device:
 @pytest.fixture(scope="session")
 def arms(request: pytest.FixtureRequest, parity_device: Device) -> Iterator[dict[str, Any]]:
     """Both kernels of the source that --aiter and --candidate name, each in a process of its own."""
-    from parity.run import arms_of
+    from parity.run import arms_of, leave_cores_to_arms
     from parity.sources import SourceError, select_source
 
+    leave_cores_to_arms()
     options, problem = request.config, ""
-    if hasattr(options, "workerinput"):  # xdist workers share the cores; torch in each of them would take all
-        import torch
-
-        torch.set_num_threads(1)
     with ExitStack() as stack:
         try:
             source = select_source(options.getoption("--aiter"), options.getoption("--candidate"), tell=print)

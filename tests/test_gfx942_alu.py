@@ -100,10 +100,10 @@ LANES: dict[str, str] = {
         00000001 3f000000 : 0; 00000003 3f000000 : 00000002; 0 7f800000 : nan; 80000000 3f800000 : 80000000;
         7f7fffff 40000000 : 7f800000; 80000000 bf800000 : 0""",
     "v_min_f32 v10, v2, v3": """7fc00000 3f800000 : 3f800000; 3f800000 7fc00000 : 3f800000; 7fc00000 ffc00000 : nan; 80000000 0 : 80000000;
-        0 80000000 : 80000000; 3f800000 40000000 : 3f800000; 3f800000 ff800000 : ff800000; 1 2 : 1; 80000001 1 : 80000001;
+        0 80000000 : 80000000; 3f800000 0 : 0; 0 bf800000 : bf800000; 3f800000 40000000 : 3f800000; 3f800000 ff800000 : ff800000; 1 2 : 1; 80000001 1 : 80000001;
         7f800001 3f800000 : nan; 3f800000 ff800001 : nan""",
     "v_max_f32 v10, v2, v3": """7fc00000 3f800000 : 3f800000; bf800000 7fc00000 : bf800000; 7fc00000 ffc00000 : nan; 80000000 0 : 0;
-        0 80000000 : 0; 3f800000 40000000 : 40000000; 80000000 80000000 : 80000000; 7fc00000 00000000 : 0; 1 2 : 2;
+        0 80000000 : 0; 3f800000 0 : 3f800000; 0 bf800000 : 0; 3f800000 40000000 : 40000000; 80000000 80000000 : 80000000; 7fc00000 00000000 : 0; 1 2 : 2;
         7f800001 3f800000 : nan; 3f800000 ff800001 : nan; 7fc00000 80000000 : 80000000""",
     "v_fma_f32 v10, v2, v3, v4": FMA_ROWS,
     "v_mov_b32 v10, v4\nv_fmac_f32 v10, v2, v3": FMA_ROWS,
@@ -142,6 +142,7 @@ LANES: dict[str, str] = {
     "v_add_u32_sdwa v10, sext(v2), v3 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:WORD_0 src1_sel:BYTE_0": "1234fffe ff000001 : ffffffff",
     "v_or_b32_sdwa v10, v2, v3 dst_sel:BYTE_2 dst_unused:UNUSED_PAD src0_sel:BYTE_2 src1_sel:BYTE_0": "00120000 00000001 : 00130000",
     "v_mov_b32 v10, -1\nv_or_b32_sdwa v10, v2, v3 dst_sel:WORD_1 dst_unused:UNUSED_PRESERVE src0_sel:DWORD src1_sel:DWORD": "12340000 00000001 : 0001ffff",
+    "s_movk_i32 s16, 0x1234\nv_add_u32_sdwa v10, v2, s16 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:BYTE_3 src1_sel:BYTE_1": "01ffffff 0 : 13",
     "v_cmp_eq_u32_sdwa vcc, v2, v3 src0_sel:BYTE_1 src1_sel:BYTE_0": "0000aa00 000000aa : vcc=1; 0000ab00 000000aa : vcc=0",
     "v_mul_f32_sdwa v10, -v2, |v3| dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:DWORD src1_sel:DWORD": "3f800000 c0000000 : c0000000",
 }  # fmt: skip

@@ -192,6 +192,12 @@ def test_sdwa_fields() -> None:
     assert {name: scalar.fields[name] for name in wanted} == wanted
 
 
+def test_sdwa_second_source_may_be_scalar() -> None:
+    found = one("v_add_u32_sdwa v5, v7, s9 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:BYTE_3 src1_sel:WORD_1")
+    wanted = {"src0": 7, "s0": 0, "vsrc1": 9, "s1": 1, "src0_sel": 3, "src1_sel": 5}
+    assert {name: found.fields[name] for name in wanted} == wanted
+
+
 def test_dpp_fields() -> None:
     found = one("v_add_f32_dpp v5, -v7, |v9| row_ror:3 row_mask:0xa bank_mask:0x5 bound_ctrl:0")
     assert (found.format, found.name, found.size) == ("VOP2-DPP", "v_add_f32", 8)

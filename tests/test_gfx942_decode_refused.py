@@ -98,6 +98,7 @@ def test_a_literal_in_vop3_is_refused_where_it_is_used() -> None:
 
 def test_a_decoded_text_ends_at_padding() -> None:
     code = machine_code(["s_nop 0", "s_endpgm"])
+    assert [found.name for found in decode(code[:4])] == ["s_nop"]
     assert [found.name for found in decode(code[:8] + bits(0xE8000000))] == ["s_nop", "s_endpgm"]
     with pytest.raises(Unsupported, match="e8000000 at pc 0x4"):
         decode(code[:4] + bits(0xE8000000))

@@ -73,7 +73,7 @@ def bfe_i32(value: Array, offset: Array, width: Array) -> Array:
     """Signed field; one that reaches beyond bit 31 is filled with the sign (ISA: v_bfe_i32 shifts S0.i32)."""
     width = (width & U32(31)).astype(I64)
     field = (value.view(I32) >> (offset & U32(31)).astype(I32)) & ((I64(1) << width) - 1)
-    sign = np.where(width > 0, I64(1) << np.maximum(width - 1, 0), 0)
+    sign = I64(1) << np.maximum(width - 1, 0)
     return ((field ^ sign) - sign).astype(I32)
 
 
