@@ -21,7 +21,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import numpy as np
 import torch
 
 from parity.devices import Device
@@ -98,7 +97,7 @@ class Arm:
         outputs.mkdir(exist_ok=True)
         inputs.save(path)
         reply = self._ask({"inputs": str(path), "outputs": str(outputs), "repeats": repeats, "plant": plant})
-        tensors = tuple(torch.from_numpy(np.load(name)) for name in reply["outputs"])
+        tensors = tuple(torch.load(name, weights_only=True) for name in reply["outputs"])
         return Run(tensors, tuple(reply["launches"]), reply["seconds"])
 
     def _environment(self) -> dict[str, str]:

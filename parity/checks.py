@@ -130,6 +130,10 @@ def _judge_agreement(case: Case, expected: Expected, runs: Mapping[str, Run | Ar
             text = f"no agreement to judge: {kernel} gave no logits ({findings[0].text})"
             return make(AGREEMENT, status, (Finding(run.kind, None, None, None, None, text),), {})
         outputs[kernel] = run.outputs[0]
+    for kernel, logits in outputs.items():
+        if logits.shape != expected.logits.shape or logits.dtype != torch.float32:
+            text = f"no agreement to judge: {kernel} gave {logits.dtype} of shape {list(logits.shape)}"
+            return make(AGREEMENT, "fail", (Finding("shape", None, None, None, None, text),), {})
     baseline = outputs["triton"].double()
     finite = torch.isfinite(expected.logits)
     if not torch.equal(torch.isfinite(baseline), finite) or not torch.equal(torch.isneginf(baseline), ~finite):

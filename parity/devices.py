@@ -45,6 +45,8 @@ def _listed(variable: str, count: int) -> list[int]:
     value = os.environ.get(variable)
     if value is None:
         return list(range(count))
+    if not value.strip():
+        return []
     indices: list[int] = []
     for part in value.split(","):
         if not part.strip().lstrip("-").isdigit():

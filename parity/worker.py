@@ -22,7 +22,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
 import torch
 
 from parity.inputs import Inputs
@@ -156,7 +155,11 @@ _KINDS = {
     "BadCodeObject": "compile-error",
     "NoLaunch": "no-launch",
 }
-_COMPILERS = ("/flydsl/", "/triton/compiler/", "/triton/runtime/jit")
+
+
+def _compilers() -> tuple[str, ...]:
+    """Folders of the compilers in this process (aiter has folders of the same names, which are not meant)."""
+    return tuple(f"{Path(str(sys.modules[name].__file__)).parent}/" for name in ("flydsl", "triton") if name in sys.modules)
 
 
 def _problem(error: Exception, kernel_file: str) -> dict[str, str]:
@@ -166,11 +169,7 @@ def _problem(error: Exception, kernel_file: str) -> dict[str, str]:
     kind = _KINDS.get(name)
     if kind is None:
         frames = traceback.extract_tb(error.__traceback__)
-        kind = (
-            "compile-error"
-            if any(part in frame.filename for frame in frames for part in _COMPILERS)
-            else "wrapper-error"
-        )
+        kind = "compile-error" if any(frame.filename.startswith(_compilers()) for frame in frames) else "wrapper-error"
         own = [frame for frame in frames if frame.filename == kernel_file]
         places = (
             [own[-1], frames[-1]] if own and own[-1] != frames[-1] else frames[-1:]
@@ -187,11 +186,11 @@ def _answer(request: dict[str, Any], device: ExecutorDevice | GpuDevice, wrapper
     for number in range(request["repeats"]):
         logits, launched = device.run(wrapper, tensors, options)
         launches += launched
-        target = Path(request["outputs"]) / f"{number}.npy"
-        np.save(target, logits.detach().numpy())
+        target = Path(request["outputs"]) / f"{number}.pt"
+        torch.save(logits.detach().contiguous(), target)
         outputs.append(str(target))
     seconds = time.perf_counter() - started
-    return {"outputs": outputs, "dtype": str(logits.dtype), "launches": launches, "seconds": seconds}
+    return {"outputs": outputs, "launches": launches, "seconds": seconds}
 
 
 def serve(requests: IO[str], replies: IO[str]) -> None:

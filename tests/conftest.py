@@ -22,7 +22,7 @@ FILES = {kernel: module.replace(".", "/") + ".py" for kernel, module in MODULES.
 
 # A wrapper computed in torch, so that no compiler is needed. `plant` says how it misbehaves; it notes a launch itself, as the
 # executor would. {name} is the wrapper's name.
-WRAPPER = '''\
+WRAPPER = """\
 import os, signal, subprocess, sys, time
 import torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode
@@ -91,13 +91,13 @@ def misbehave(plant, logits):
     elif plant == "dead-row":
         logits[1] = logits[1].clamp(max=0).clamp(min=0).masked_fill(logits[1].isinf(), float("-inf"))
     elif plant == "restless":
-        logits[0, 0] += 1e-7 * calls
+        logits[0, 0] += 1e-5 * calls
     elif plant == "environment":
         raise RuntimeError(" ".join(sorted(f"{{name}}={{value}}" for name, value in os.environ.items())))
     else:
         raise AssertionError(plant)
     return logits
-'''
+"""
 
 
 @pytest.fixture
