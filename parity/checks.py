@@ -106,17 +106,20 @@ def _judge_kernel(case: Case, expected: Expected, run: Run | ArmError, make: Mak
     comparison = compare(logits, expected.logits, expected.budget)
     figures = _figures(comparison) | {"launches": list(run.launches), "seconds": run.seconds}
     records = [make("reference", _status(comparison.findings), comparison.findings, figures)]
-    if logits.shape == expected.logits.shape:
-        inputs = expected.inputs
-        selected = top_k_agreement(logits, expected.logits, expected.budget, inputs.starts, inputs.ends, case.topk)
-        figures = {"k": selected.k, "overlap_mean": selected.overlap_mean, "overlap_min": selected.overlap_min,
-                   "worst_row": selected.worst_row, "displaced": selected.displaced}  # fmt: skip
-        records.append(make("top-k", _status(selected.findings), selected.findings, figures))
-    else:
-        shape = Finding(
-            "shape", None, None, None, None, f"top-{case.topk} cannot be judged: shape {list(logits.shape)}"
-        )
-        records.append(make("top-k", "fail", (shape,), {}))
+    if logits.shape != expected.logits.shape or logits.dtype != torch.float32:
+        text = f"not judged: the logits are {logits.dtype} of shape {list(logits.shape)}"
+        return [
+            *records,
+            *(
+                make(check, "fail", (Finding("shape", None, None, None, None, text),), {})
+                for check in ("top-k", "repeat")
+            ),
+        ]
+    inputs = expected.inputs
+    selected = top_k_agreement(logits, expected.logits, expected.budget, inputs.starts, inputs.ends, case.topk)
+    figures = {"k": selected.k, "overlap_mean": selected.overlap_mean, "overlap_min": selected.overlap_min,
+               "worst_row": selected.worst_row, "displaced": selected.displaced}  # fmt: skip
+    records.append(make("top-k", _status(selected.findings), selected.findings, figures))
     repeats = tuple(finding for other in run.outputs[1:] for finding in bitwise_equal(logits, other))
     return [*records, make("repeat", _status(repeats), repeats, {"launches": len(run.outputs)})]
 

@@ -113,11 +113,11 @@ class EvidenceFile:
     """
 
     def __init__(self, path: Path) -> None:
+        if path.is_dir():
+            raise EvidenceError(f"cannot write evidence to {path}: it is a folder")
         self.path = path
         self.partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
         try:
-            if path.is_dir():
-                raise EvidenceError(f"cannot write evidence to {path}: it is a folder")
             self._file = open(self.partial, "w", encoding="utf-8")  # noqa: SIM115 (closed by finish or abandon)
         except OSError as error:
             raise EvidenceError(f"cannot write evidence to {path}: {error.strerror}") from None

@@ -159,7 +159,9 @@ _KINDS = {
 
 def _compilers() -> tuple[str, ...]:
     """Folders of the compilers in this process (aiter has folders of the same names, which are not meant)."""
-    return tuple(f"{Path(str(sys.modules[name].__file__)).parent}/" for name in ("flydsl", "triton") if name in sys.modules)
+    return tuple(
+        f"{Path(str(sys.modules[name].__file__)).parent}/" for name in ("flydsl", "triton") if name in sys.modules
+    )
 
 
 def _problem(error: Exception, kernel_file: str) -> dict[str, str]:

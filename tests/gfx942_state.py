@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from gfx942_assembly import Source, allocations, pointer, text_of
 
 from parity.gfx942 import Kernel, LaunchReport, launch, load
 from parity.gfx942.code_object import assemble
+from tests.gfx942_assembly import Source, allocations, pointer, text_of
 
 UNTOUCHED = 0xDEAD0000
 BLOCK = 4096  # bytes of one wave's registers in memory

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import numpy as np
-from gfx942_assembly import Source, allocations, pointer, text_of
 
 from parity.gfx942 import Kernel, launch, load
 from parity.gfx942.code_object import assemble
+from tests.gfx942_assembly import Source, allocations, pointer, text_of
 
 FORMS = [
     f"{rows}_{left}_{right}" for rows in ("16x16x32", "32x32x16") for left in ("fp8", "bf8") for right in ("fp8", "bf8")

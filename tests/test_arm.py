@@ -133,7 +133,13 @@ def test_no_launch_is_not_validated(arms: dict[str, Arm]) -> None:
 
 
 def test_the_callers_steering_variables_stay_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    steering = {"TRITON_INTERPRET": "1", "FLYDSL_FP8_MQA_LOGITS_VARIANT": "x", "COMPILE_ONLY": "1", "AITER_LOG": "1", "ARCH": "gfx950"}
+    steering = {
+        "TRITON_INTERPRET": "1",
+        "FLYDSL_FP8_MQA_LOGITS_VARIANT": "x",
+        "COMPILE_ONLY": "1",
+        "AITER_LOG": "1",
+        "ARCH": "gfx950",
+    }
     for name, value in steering.items():
         monkeypatch.setenv(name, value)
     with Arm(made_up_source(tmp_path), "flydsl", EXECUTOR) as arm:

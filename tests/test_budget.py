@@ -9,7 +9,13 @@ import functools
 
 import pytest
 import torch
-from simulated_kernels import (
+
+from parity.budget import error_budget
+from parity.cases import DISTRIBUTIONS, Case
+from parity.fp8 import Encoding, decode, encode
+from parity.inputs import Inputs, build_inputs
+from parity.reference import reference_logits
+from tests.simulated_kernels import (
     Dot,
     Head,
     bf16,
@@ -26,12 +32,6 @@ from simulated_kernels import (
     reversed_chain,
     reversed_heads,
 )
-
-from parity.budget import error_budget
-from parity.cases import DISTRIBUTIONS, Case
-from parity.fp8 import Encoding, decode, encode
-from parity.inputs import Inputs, build_inputs
-from parity.reference import reference_logits
 
 PAIRS = [(q, kv) for q in Encoding for kv in Encoding]
 

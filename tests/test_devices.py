@@ -56,7 +56,9 @@ def test_workers_share_gpus_round_robin(tmp_path: Path) -> None:
         ("2,3", "1", [1]),
     ],
 )
-def test_visible_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rocr: str | None, hip: str | None, expected: list[int]) -> None:
+def test_visible_devices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rocr: str | None, hip: str | None, expected: list[int]
+) -> None:
     for name, value in (("ROCR_VISIBLE_DEVICES", rocr), ("HIP_VISIBLE_DEVICES", hip)):
         if value is not None:
             monkeypatch.setenv(name, value)

@@ -8,9 +8,9 @@ A row is one lane: values of v2, v3, ... (hex), a colon, values of v10, v11, ...
 from __future__ import annotations
 
 import pytest
-from gfx942_state import Before, execute, kernels, run
 
 from parity.gfx942 import Kernel, Unsupported, vector
+from tests.gfx942_state import Before, execute, kernels, run
 
 FMA_ROWS = """3f800800 3f800800 bf801000 : 33800000; 39800001 397ffffe 3f800001 : 3f800001; 00000001 3f800000 00000001 : 00000002;
     7f800000 00000000 3f800000 : nan; bf800000 3f800000 3f800000 : 00000000; 80000000 3f800000 80000000 : 80000000;

@@ -7,10 +7,10 @@ import struct
 
 import numpy as np
 import pytest
-from gfx942_assembly import Source, allocations, pointer, text_of
 
 from parity.gfx942 import ExecutorError, Kernel, Unsupported, launch, load
 from parity.gfx942.code_object import assemble
+from tests.gfx942_assembly import Source, allocations, pointer, text_of
 
 OUT = ((8, "global_buffer"),)
 MIXED = (*OUT, (4, "by_value"), (4, "by_value"), (16, "by_value"))

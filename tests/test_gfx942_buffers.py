@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gfx942_data import WORD3, expected_registers, pattern
-from gfx942_state import Before, execute, halves
 
 from parity.gfx942 import ExecutionFault, Unsupported
+from tests.gfx942_data import WORD3, expected_registers, pattern
+from tests.gfx942_state import Before, execute, halves
 
 
 def buffer(data: np.ndarray, records: int, *, soffset: int = 0, offsets: list[int]) -> Before:
@@ -37,6 +37,13 @@ def test_lanes_beyond_num_records_read_zero_and_write_nothing() -> None:
     expected[0:4] = 0
     expected[24:28] = [24, 0, 0, 0]
     assert data.tobytes() == expected.tobytes()
+
+
+def test_descriptor_in_the_last_registers() -> None:
+    data = pattern(64)
+    body = "s_mov_b64 s[96:97], s[12:13]\ns_mov_b64 s[98:99], s[14:15]\nbuffer_load_dword v10, v2, s[96:99], 0 offen"
+    after = execute(body, buffer(data, 64, offsets=[4, 60]), data=data)
+    assert after.lanes(10, 2) == [expected_registers(data, at, 4, False)[0] for at in (4, 60)]
 
 
 def test_num_records_does_not_replace_the_allocation() -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gfx942_assembly import Source, text_of
 
 from parity.gfx942 import BadCodeObject, ExecutorError, load
 from parity.gfx942.code_object import assemble
+from tests.gfx942_assembly import Source, text_of
 
 
 @pytest.fixture(scope="module")

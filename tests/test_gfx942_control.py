@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gfx942_assembly import Source, allocations, pointer, text_of
-from gfx942_state import UNTOUCHED, Before, execute, kernels, run
 
 from parity.gfx942 import ExecutionFault, LaunchReport, Unsupported, engine, launch, load
 from parity.gfx942.code_object import assemble
+from tests.gfx942_assembly import Source, allocations, pointer, text_of
+from tests.gfx942_state import UNTOUCHED, Before, execute, kernels, run
 
 BRANCHES = {  # branch: registers with which it is taken, and not taken
     "s_branch": (Before(), None),

@@ -8,8 +8,11 @@ there and here are those of the text.
 from __future__ import annotations
 
 import pytest
-from gfx942_assembly import machine_code
-from gfx942_templates import (
+
+from parity.gfx942 import opcodes
+from parity.gfx942.decode import Instruction, decode_one
+from tests.gfx942_assembly import machine_code
+from tests.gfx942_templates import (
     DS_FIELDS,
     FLAT_FIELDS,
     MAI_FIELDS,
@@ -24,9 +27,6 @@ from gfx942_templates import (
     Fields,
     V,
 )
-
-from parity.gfx942 import opcodes
-from parity.gfx942.decode import Instruction, decode_one
 
 _NO_E32 = {
     "v_fmamk_f32",

@@ -6,10 +6,10 @@ from __future__ import annotations
 import struct
 
 import pytest
-from gfx942_assembly import machine_code
 
 from parity.gfx942 import Unsupported
 from parity.gfx942.decode import decode, decode_one
+from tests.gfx942_assembly import machine_code
 
 
 def bits(*words: int) -> bytes:

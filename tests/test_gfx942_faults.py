@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gfx942_assembly import Source, allocations, pointer, text_of
-from gfx942_data import expected_registers, pattern
-from gfx942_state import Before, execute, halves
 
 from parity.gfx942 import Allocation, ExecutionFault, Memory, launch, load
 from parity.gfx942.code_object import assemble
+from tests.gfx942_assembly import Source, allocations, pointer, text_of
+from tests.gfx942_data import expected_registers, pattern
+from tests.gfx942_state import Before, execute, halves
 
 
 def fault_of(

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from gfx942_state import UNTOUCHED, Before, execute
+
+from tests.gfx942_state import UNTOUCHED, Before, execute
 
 
 def test_scalar_register_and_scc_sources() -> None:

@@ -6,11 +6,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from gfx942_assembly import Source, allocations, pointer, text_of
 
 from parity.gfx942 import Kernel, Unsupported, launch, load
 from parity.gfx942.code_object import assemble
 from parity.gfx942.launch import BATCH_WAVES, Dims
+from tests.gfx942_assembly import Source, allocations, pointer, text_of
 
 OUT = ((8, "global_buffer"),)
 STORE = "global_store_dword v1, v{}, s[4:5]"

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gfx942_assembly import Source, allocations, pointer, text_of
-from gfx942_state import UNTOUCHED, Before, execute
 
 from parity.gfx942 import ExecutionFault, Unsupported, launch, load
 from parity.gfx942.code_object import assemble
+from tests.gfx942_assembly import Source, allocations, pointer, text_of
+from tests.gfx942_state import UNTOUCHED, Before, execute
 
 # v2: byte address; the bytes at 0..63 of LDS become 0x81 + 37 n modulo 256 first, written as dwords
 SEED = bytes((n * 37 + 0x81) & 0xFF for n in range(256))
@@ -198,6 +198,7 @@ SWIZZLES = {  # offset: source of lane n (ISA, DS_SWIZZLE_B32)
     "swizzle(BROADCAST,32,5)": lambda n: n // 32 * 32 + 5,
     'swizzle(BITMASK_PERM,"01pi0")': lambda n: n // 32 * 32 + ((n & 0b00110 | 0b01000) ^ 0b00010),
     "0x041f": lambda n: n ^ 1,
+    "0x8000": lambda n: n // 4 * 4,
 }
 
 

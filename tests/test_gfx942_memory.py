@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gfx942_data import WORD3, expected_registers, pattern, vector
-from gfx942_state import UNTOUCHED, Before, execute, halves, kernels, run
 
 from parity.gfx942 import Unsupported
+from tests.gfx942_data import WORD3, expected_registers, pattern, vector
+from tests.gfx942_state import UNTOUCHED, Before, execute, halves, kernels, run
 
 # kind: (bytes read, signed, registers)
 LOADS = {"ubyte": (1, False, 1), "sbyte": (1, True, 1), "ushort": (2, False, 1), "sshort": (2, True, 1), "dword": (4, False, 1),
@@ -145,6 +145,16 @@ def test_scalar_loads_of_every_width(count: int) -> None:
     after = execute(f"s_load_{kind} {target}, s[8:9], 0x14", Before(scalars=halves(data, 8), execute=0), data=data)
     assert [after.s[16 + n] for n in range(count)] == expected_registers(data, 28, 4 * count, False)
     assert count == 8 or after.s[16 + count] == UNTOUCHED + 16 + count
+
+
+def test_wide_scalar_loads_need_registers_aligned_to_4_only() -> None:
+    data = pattern(256)
+    after = execute(
+        "s_load_dwordx8 s[28:35], s[8:9], 0x4\ns_mov_b32 s16, s28\ns_mov_b32 s17, s35",
+        Before(scalars=halves(data)),
+        data=data,
+    )
+    assert [after.s[16], after.s[17]] == expected_registers(data, 4, 32, False)[::7]
 
 
 def test_scalar_load_of_16_dwords() -> None:

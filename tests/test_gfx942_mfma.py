@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mfma_launch import FORMS, build, matrix_product, nearest_bytes, shape
-from mfma_rules import NAN, Rules, element, is_nan, to_fp32
 
 from parity.gfx942 import Kernel
+from tests.mfma_launch import FORMS, build, matrix_product, nearest_bytes, shape
+from tests.mfma_rules import NAN, Rules, element, is_nan, to_fp32
 
 VECTORS = json.loads((Path(__file__).parents[1] / "fixtures" / "mfma" / "vectors.json").read_text())
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gfx942_state import Before, execute
-from mfma_launch import FORMS, ONE, build, matrix_product, nearest_bytes, result_rows, shape
-from mfma_rules import NAN, element
 
 from parity.gfx942 import Kernel, Unsupported, native
+from tests.gfx942_state import Before, execute
+from tests.mfma_launch import FORMS, ONE, build, matrix_product, nearest_bytes, result_rows, shape
+from tests.mfma_rules import NAN, element
 
 
 @pytest.fixture(scope="module")

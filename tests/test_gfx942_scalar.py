@@ -8,9 +8,9 @@ the colon runs with both; one that names none after it expects SCC to stay.
 from __future__ import annotations
 
 import pytest
-from gfx942_state import UNTOUCHED, Before, execute, kernels, run
 
 from parity.gfx942 import Kernel, Unsupported, scalar
+from tests.gfx942_state import UNTOUCHED, Before, execute, kernels, run
 
 # instruction: rows
 WAVES: dict[str, str] = {

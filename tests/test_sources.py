@@ -31,8 +31,17 @@ def test_a_revision_is_extracted_and_its_modules_named(repository: Repository, p
     told: list[str] = []
     found = source(repository.path, told=told)
     commit = repository.git("rev-parse", "v1")
-    assert (found.kind, found.label, found.revision, found.flydsl, found.flydsl_path) == ("aiter", "aiter v1", commit, FLYDSL, "")
-    assert found.modules == {"flydsl": "aiter.ops.flydsl.kernels.fp8_mqa_logits", "triton": "aiter.ops.triton.fp8_mqa_logits"}
+    assert (found.kind, found.label, found.revision, found.flydsl, found.flydsl_path) == (
+        "aiter",
+        "aiter v1",
+        commit,
+        FLYDSL,
+        "",
+    )
+    assert found.modules == {
+        "flydsl": "aiter.ops.flydsl.kernels.fp8_mqa_logits",
+        "triton": "aiter.ops.triton.fp8_mqa_logits",
+    }
     assert found.tree == str(private_home / "aiter" / commit)
     assert (Path(found.tree) / FILES["flydsl"]).read_text() == aiter_files()[FILES["flydsl"]]
     assert told == [f"extracting aiter {commit[:12]}"]
@@ -59,7 +68,9 @@ def test_uncommitted_changes_are_told(repository: Repository) -> None:
 
 
 def test_what_cannot_be_used_is_refused_in_one_line(repository: Repository, tmp_path: Path) -> None:
-    assert refusal(tmp_path / "missing").endswith("no such path; give a git checkout of aiter, a bare git directory, or `installed`")
+    assert refusal(tmp_path / "missing").endswith(
+        "no such path; give a git checkout of aiter, a bare git directory, or `installed`"
+    )
     (tmp_path / "plain").mkdir()
     assert refusal(tmp_path / "plain").endswith("not a git repository")
     assert refusal(repository.path / FILES["triton"]).endswith("not a git repository")
@@ -76,14 +87,18 @@ def test_what_cannot_be_used_is_refused_in_one_line(repository: Repository, tmp_
     assert refusal(repository.path, "v4") == "aiter v4 pins no FlyDSL in requirements.txt (flydsl==X.Y.Z)"
 
 
-def test_a_flydsl_that_cannot_be_fetched(repository: Repository, private_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flydsl_that_cannot_be_fetched(
+    repository: Repository, private_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     repository.commit(aiter_files(pin="0.0.1"), "v5")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     assert refusal(repository.path, "v5").startswith("cannot fetch flydsl 0.0.1: ")
     assert list((private_home / "flydsl").iterdir()) == []
 
 
-@pytest.mark.skipif(os.geteuid() == 0 and not Path("/proc/self/mountinfo").exists(), reason="needs a folder that cannot be written")
+@pytest.mark.skipif(
+    os.geteuid() == 0 and not Path("/proc/self/mountinfo").exists(), reason="needs a folder that cannot be written"
+)
 def test_a_cache_that_cannot_be_written(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/self/nothing")
     assert refusal(repository.path).startswith("cannot write to the cache /proc/self/nothing/logits-parity/aiter: ")
@@ -91,8 +106,13 @@ def test_a_cache_that_cannot_be_written(repository: Repository, monkeypatch: pyt
 
 
 def test_two_processes_extract_at_once(repository: Repository, private_home: Path) -> None:
-    code = "import sys; from parity.sources import aiter_source; print(aiter_source(sys.argv[1], 'v1', tell=print).tree)"
-    started = [subprocess.Popen([sys.executable, "-c", code, str(repository.path)], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    code = (
+        "import sys; from parity.sources import aiter_source; print(aiter_source(sys.argv[1], 'v1', tell=print).tree)"
+    )
+    started = [
+        subprocess.Popen([sys.executable, "-c", code, str(repository.path)], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
     trees = {process.communicate()[0].splitlines()[-1] for process in started}
     assert [process.returncode for process in started] == [0, 0]
     assert trees == {str(entry) for entry in (private_home / "aiter").iterdir()}

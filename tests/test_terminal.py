@@ -13,13 +13,29 @@ from parity.report.terminal import HEADER, case_line, failure_text, failures_tex
 CASE = quick_cases()[0]
 FINDINGS = (
     Finding("budget", None, None, None, None, "3 of 1,139 logits outside budget, all in row 5"),
-    Finding("budget", (5, 31), -1.8125, -1.7969, 0.0041, "worst [5, 31]: actual -1.8125, expected -1.7969, off 0.0156, allowed 0.0041"),
+    Finding(
+        "budget",
+        (5, 31),
+        -1.8125,
+        -1.7969,
+        0.0041,
+        "worst [5, 31]: actual -1.8125, expected -1.7969, off 0.0156, allowed 0.0041",
+    ),
 )
 
 
-def record(check: str, arm: str, findings: tuple[Finding, ...] = (), figures: dict[str, object] | None = None, *, case: str = CASE.id) -> Record:
+def record(
+    check: str,
+    arm: str,
+    findings: tuple[Finding, ...] = (),
+    figures: dict[str, object] | None = None,
+    *,
+    case: str = CASE.id,
+) -> Record:
     status = "fail" if findings else "pass"
-    return Record(check, case, arm, "aiter v9", "executor", status, findings, figures or {}, CASE.to_json(), "0" * 64, {})
+    return Record(
+        check, case, arm, "aiter v9", "executor", status, findings, figures or {}, CASE.to_json(), "0" * 64, {}
+    )
 
 
 def test_a_failure_names_arm_source_case_device_and_how_to_repeat() -> None:
@@ -46,7 +62,9 @@ def test_control_characters_are_shown_not_sent() -> None:
 def test_one_compile_error_is_told_once() -> None:
     error = (Finding("compile-error", None, None, None, None, "compile-error: no"),)
     cases = [case.id for case in quick_cases()]
-    records = [record(check, "flydsl", error, case=case) for case in cases for check in ("reference", "top-k", "repeat")]
+    records = [
+        record(check, "flydsl", error, case=case) for case in cases for check in ("reference", "top-k", "repeat")
+    ]
     text = failures_text(records, dict.fromkeys(cases, "again"))
     assert text.count("compile-error: no") == 1
 
@@ -85,7 +103,9 @@ def test_the_table_fits_100_columns() -> None:
 def test_a_case_line() -> None:
     line = case_line(CASE, full_case(CASE.id, flydsl=0.25))
     assert line.split() == [CASE.id, "0.25", "0.10", "0.10", "0.998", "pass"]
-    broken = [entry if entry.arm != "flydsl" else record(entry.check, "flydsl", FINDINGS) for entry in full_case(CASE.id)]
+    broken = [
+        entry if entry.arm != "flydsl" else record(entry.check, "flydsl", FINDINGS) for entry in full_case(CASE.id)
+    ]
     assert case_line(CASE, broken).split()[1:] == ["-", "0.10", "0.10", "0.998", "FAIL", "flydsl"]
 
 

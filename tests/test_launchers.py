@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Triton kernels of this file, launched by Triton's own JIT into the executor: argument types, grids, out-of-bounds accesses."""
+
+from __future__ import annotations
+
+import gc
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from parity.launchers.record import CallRecord
+from tests.conftest import python
+
+# Runs in a process of its own: installing the driver changes Triton for good.
+PROGRAM = """
+import json, sys
+import torch, triton
+import triton.language as tl
+from parity.gfx942 import ExecutionFault
+from parity.launchers import triton_
+from parity.launchers.record import CallRecord
+
+call = None
+triton_.install(lambda: call)
+
+@triton.jit
+def write_all(out, i32, i64, f32, BLOCK: tl.constexpr):
+    program = tl.program_id(0) + 10 * tl.program_id(1)
+    lane = tl.arange(0, BLOCK)
+    tl.store(out + program * BLOCK + lane, i32 + (i64 >> 38).to(tl.int32) + f32 + lane + 1000 * program)
+
+@triton.jit
+def read_beyond(source, out, BLOCK: tl.constexpr):
+    lane = tl.arange(0, BLOCK)
+    tl.store(out + lane, tl.load(source + 2 * lane))
+
+def run(kernel, grid, tensors, *rest, **constants):
+    global call
+    call = CallRecord(tensors)
+    with call:
+        kernel[grid](*tensors.values(), *rest, **constants)
+
+out = torch.zeros(1, 12 * 64)
+run(write_all, (2, 2), {"out": out}, -3, 2**40, 0.5, BLOCK=64)
+values = {"first": out[0, 0].item(), "last": out[0, 11 * 64 + 63].item(), "untouched": out[0, 5 * 64].item()}
+launch = call.launches[0]
+values |= {"grid": launch.grid, "block": launch.block, "symbol": launch.symbol}
+try:
+    run(read_beyond, (1,), {"source": torch.zeros(100), "out": torch.zeros(64)}, BLOCK=64)
+except ExecutionFault as fault:
+    values |= {"fault": str(fault), "lane": fault.lane, "kind": fault.kind}
+print(json.dumps(values))
+"""
+
+
+@pytest.fixture(scope="module")
+def values(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    folder: Path = tmp_path_factory.mktemp("triton")
+    (folder / "program.py").write_text(PROGRAM)  # Triton reads a kernel's source from its file
+    code = f"import runpy; runpy.run_path({str(folder / 'program.py')!r})"
+    done = python(code, cwd=folder, TRITON_CACHE_DIR=str(folder / "cache"))
+    assert done.returncode == 0, done.stderr
+    found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_scalars_grid_and_result_arrive(values: dict[str, object]) -> None:
+    base = -3 + (2**40 >> 38) + 0.5
+    assert values["first"] == base
+    assert values["last"] == base + 63 + 11000
+    assert values["untouched"] == 0.0
+    assert (values["grid"], values["block"], values["symbol"]) == ([2, 2, 1], [256, 1, 1], "write_all")
+
+
+def test_a_read_beyond_a_tensor_is_a_fault_that_names_it(values: dict[str, object]) -> None:
+    assert values["kind"] == "out-of-bounds"
+    assert "of source (400 bytes)" in str(values["fault"])
+    assert "read_beyond+0x" in str(values["fault"])
+
+
+def test_a_record_remembers_what_is_alive_and_forgets_what_is_not() -> None:
+    given = torch.zeros(10)
+    with CallRecord({"given": given}) as record:
+        made = torch.full((4, 4), 1.0)[:, :2]
+        gone = torch.ones(1000)
+        address = gone.data_ptr()
+        del gone
+        gc.collect()
+        live = {name for _, name in record._live().values()}
+    assert "given" in live
+    assert any("full" in name for name in live)
+    assert address not in record._live()
+    assert made.untyped_storage().data_ptr() in record._live()
