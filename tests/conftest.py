@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -202,8 +202,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[P
 
 
 @pytest.fixture
-def no_gpu_variables(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def no_gpu_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     """No *_VISIBLE_DEVICES of the caller."""
     for name in ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
         monkeypatch.delenv(name, raising=False)
-    yield

@@ -73,8 +73,9 @@ def test_the_file_is_renamed_when_finished(tmp_path: Path) -> None:
 
 def test_an_exception_keeps_what_was_written_under_the_partial_name(tmp_path: Path) -> None:
     path = tmp_path / "evidence.jsonl"
-    with pytest.raises(KeyError), EvidenceFile(path) as file:
-        file.write([record().to_line()])
+    file = EvidenceFile(path)
+    file.write([record().to_line()])
+    with pytest.raises(KeyError), file:
         raise KeyError
     assert not path.exists()
     assert len(read_evidence(file.partial)) == 1
