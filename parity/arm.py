@@ -7,6 +7,7 @@ Whatever happens to that process is an ArmError here, never an exception of its 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import select
@@ -34,8 +35,8 @@ STEERING_NAMES = ("ARCH", "COMPILE_ONLY", "GPU_ARCHS", "DISABLE_LLVM_OPT", "ROCM
 
 
 class ArmError(Exception):
-    """kind: compile-error, wrapper-error, memory-fault, crash, timeout (findings about the arm); unsupported, no-launch (nothing
-    is known about the kernel); not-importable (the arm never started). text: one line."""
+    """kind: compile-error, wrapper-error, memory-fault, input-modified, crash (findings about the arm); unsupported, no-launch,
+    killed, timeout, no-space (nothing is known about the kernel); not-importable (the arm never started). text: one line."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(f"{kind}: {text}")
@@ -84,6 +85,7 @@ class Arm:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 env=self._environment(),
+                cwd=self._folder,  # `python -m` puts this first on the import path: a folder that holds no modules,
             )
         setup = {"source": asdict(self.source), "kernel": self.kernel, "device": self.device.kind}
         self.provenance = self._ask(setup)
@@ -95,7 +97,10 @@ class Arm:
             self.start()
         path, outputs = self._folder / "inputs.npz", self._folder / "outputs"
         outputs.mkdir(exist_ok=True)
-        inputs.save(path)
+        try:
+            inputs.save(path)
+        except OSError as error:
+            raise ArmError("no-space", f"cannot write the inputs: {error.strerror}") from None
         reply = self._ask({"inputs": str(path), "outputs": str(outputs), "repeats": repeats, "plant": plant})
         tensors = tuple(torch.load(name, weights_only=True) for name in reply["outputs"])
         return Run(tensors, tuple(reply["launches"]), reply["seconds"])
@@ -105,7 +110,10 @@ class Arm:
         kept = {
             name: value for name, value in os.environ.items() if not name.startswith(STEERING) and name not in steering
         }
-        paths = [self.source.flydsl_path, str(Path(__file__).resolve().parent.parent), kept.get("PYTHONPATH", "")]
+        given = [
+            os.path.abspath(path) for path in kept.get("PYTHONPATH", "").split(os.pathsep) if path
+        ]  # the process runs elsewhere
+        paths = [self.source.flydsl_path, str(Path(__file__).resolve().parent.parent), *given]
         kept["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
         kept |= {
             "FLYDSL_RUNTIME_CACHE_DIR": str(self._folder / "flydsl"),
@@ -123,7 +131,12 @@ class Arm:
         with contextlib.suppress(BrokenPipeError):  # a dead process is reported by _reply with its cause
             self._process.stdin.write((json.dumps(message) + "\n").encode())
             self._process.stdin.flush()
-        reply: dict[str, Any] = json.loads(self._reply())
+        line = self._reply()
+        try:
+            reply: dict[str, Any] = json.loads(line)
+        except json.JSONDecodeError:
+            self._stop()
+            raise ArmError("crash", f"the process answered {line[:200]!r}") from None
         if "error" in reply:
             if reply["error"]["kind"] == "not-importable":
                 self._stop()
@@ -140,18 +153,21 @@ class Arm:
                 raise ArmError("timeout", f"no answer within {self._timeout:.0f} s")
             chunk = os.read(self._process.stdout.fileno(), 1 << 16)
             if not chunk:
-                raise ArmError("crash", self._death())
+                raise self._death()
             self._buffer += chunk
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line
 
-    def _death(self) -> str:
+    def _death(self) -> ArmError:
+        """Why the process is gone. SIGKILL comes from outside (out of memory), a full disk is the machine's: neither is a finding."""
         assert self._process is not None
         code = self._process.wait()
         self._stop()
         cause = f"exit status {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
-        lines = (self._folder / "stderr").read_text(errors="replace").strip().splitlines()
-        return f"the process died with {cause}" + (f": {lines[-1][:500]}" if lines else "")
+        text = (self._folder / "stderr").read_text(errors="replace").strip()
+        last = f": {text.splitlines()[-1][:500]}" if text else ""
+        kind = "killed" if code == -signal.SIGKILL else "no-space" if os.strerror(errno.ENOSPC) in text else "crash"
+        return ArmError(kind, f"the process died with {cause}{last}")
 
     def _stop(self) -> None:
         if self._process is not None:

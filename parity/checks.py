@@ -31,6 +31,13 @@ KERNELS = ("flydsl", "triton")
 KERNEL_CHECKS = ("reference", "top-k", "repeat")
 AGREEMENT, BOTH = "agreement", "flydsl+triton"
 REPEATS = 2
+UNKNOWN = (
+    "unsupported",
+    "no-launch",
+    "killed",
+    "timeout",
+    "no-space",
+)  # kinds of ArmError that say nothing about the kernel
 
 
 @dataclass(frozen=True)
@@ -94,7 +101,7 @@ def _maker(case: Case, expected: Expected, arm: Arm, name: str) -> Maker:
 
 def _failed_arm(error: ArmError) -> tuple[str, tuple[Finding, ...]]:
     """(status, findings) of every check of an arm that gave no logits of its kernel. The executor's own limit is no fault."""
-    status = "unsupported" if error.kind in ("unsupported", "no-launch") else "fail"
+    status = "unsupported" if error.kind in UNKNOWN else "fail"
     return status, (Finding(error.kind, None, None, None, None, f"{error.kind}: {error.text}"),)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -19,7 +20,12 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
-        self.exit(USAGE, f"{self.prog}: error: {message}\n")
+        self.exit(USAGE, f"{self.prog}: error: {_visible(message)}\n")
+
+
+def _visible(text: str) -> str:
+    """Control characters as escapes: options and paths are echoed, and must not drive the terminal or fake a line."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def parser() -> Parser:
@@ -59,39 +65,44 @@ def add_source_options(add: object) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
+    signal.signal(
+        signal.SIGTERM, _interrupt
+    )  # CI stops a job so: leave as after Ctrl-C, with the arms and their folders gone
     try:
-        return _command(options)
+        return _doctor(as_json=options.json) if options.command == "doctor" else _judge(options)
+    except KeyboardInterrupt:
+        print("parity: interrupted: NOT VALIDATED", file=sys.stderr)
     except BrokenPipeError:  # `parity … | head`: nobody reads on, so nobody saw a verdict
         sys.stdout = None  # type: ignore[assignment]  # else the interpreter complains again when it flushes
-        return NOT_VALIDATED
     except Exception:  # uncaught, it would make Python exit with 1, and 1 says FAIL about a kernel
         traceback.print_exc()
         print("parity: internal error, please report the traceback above: NOT VALIDATED", file=sys.stderr)
-        return NOT_VALIDATED
+    return NOT_VALIDATED
 
 
-def _command(options: argparse.Namespace) -> int:
-    if options.command == "doctor":
-        return _doctor(as_json=options.json)
-    # torch and the compilers are imported from here on, so that a missing one is told and not traced
+def _interrupt(number: int, frame: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _judge(options: argparse.Namespace) -> int:
+    """The gate; what a user can mend is told in one line. torch and the compilers are imported from here on."""
+    install = "pip install 'logits-parity[executor]' (see `parity doctor`)"
     try:
         from parity.devices import DeviceError
         from parity.sources import SourceError
+
+        try:
+            return _gate(options)
+        except (DeviceError, SourceError) as error:
+            return _usage(str(error))
     except ModuleNotFoundError as error:
-        return _usage(f"{error.name} is not installed: pip install 'logits-parity[executor]' (see `parity doctor`)")
-    try:
-        return _gate(options)
-    except (DeviceError, SourceError) as error:
-        return _usage(str(error))
-    except ModuleNotFoundError as error:
-        return _usage(f"{error.name} is not installed: pip install 'logits-parity[executor]' (see `parity doctor`)")
-    except KeyboardInterrupt:
-        print("interrupted: NOT VALIDATED", file=sys.stderr)
-        return NOT_VALIDATED
+        return _usage(f"{error.name} is not installed: {install}")
+    except ImportError as error:
+        return _usage(f"a package is installed but broken: {error}: {install}")
 
 
 def _usage(text: str) -> int:
-    print(f"parity: error: {text}", file=sys.stderr)
+    print(f"parity: error: {_visible(text)}", file=sys.stderr)
     return USAGE
 
 

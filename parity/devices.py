@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def _listed(variable: str, count: int) -> list[int]:
         return []
     indices: list[int] = []
     for part in value.split(","):
-        if not part.strip().lstrip("-").isdigit():
+        if not re.fullmatch(r"\s*-?[0-9]+\s*", part):
             raise DeviceError(f"{variable}={value}: give GPU indices (0,1,...), not identifiers")
         if not 0 <= int(part) < count:
             break

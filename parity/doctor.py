@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -75,7 +76,9 @@ def _package(name: str) -> Item:
 
 
 def _trial(name: str, code: str) -> Item:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=os.sep
+    )  # -c looks in its folder first
     if done.returncode == 0:
         return Item(name, True, "works")
     reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]

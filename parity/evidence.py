@@ -50,6 +50,12 @@ class Record:
     provenance: dict[str, Any]
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            kind = {"findings": tuple, "figures": dict, "case_axes": dict, "provenance": dict}.get(field.name, str)
+            if not isinstance(getattr(self, field.name), kind):
+                raise EvidenceError(
+                    f"{field.name} must be {kind.__name__}, not {type(getattr(self, field.name)).__name__}"
+                )
         if self.status not in STATUSES:
             raise EvidenceError(f"status {self.status!r} is not one of {', '.join(STATUSES)}")
         if (self.status == "pass") == bool(self.findings):
@@ -71,7 +77,7 @@ class Record:
         except json.JSONDecodeError as error:
             raise EvidenceError(f"not JSON: {error}") from None
         names = {field.name for field in fields(cls)}
-        if not isinstance(data, dict) or data.pop("schema", None) != SCHEMA:
+        if not isinstance(data, dict) or type(data.get("schema")) is not int or data.pop("schema") != SCHEMA:
             raise EvidenceError(f"not evidence of schema {SCHEMA}")
         if set(data) != names:
             raise EvidenceError(
@@ -115,6 +121,10 @@ class EvidenceFile:
     def __init__(self, path: Path) -> None:
         if path.is_dir():
             raise EvidenceError(f"cannot write evidence to {path}: it is a folder")
+        self.given = path
+        path = path.resolve()  # through a symbolic link, instead of replacing it
+        if path.exists() and not path.is_file():
+            raise EvidenceError(f"cannot write evidence to {path}: it is no regular file")
         self.path = path
         self.partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
         try:

@@ -11,7 +11,6 @@ INCONCLUSIVE (exit 2, not enough data) belongs to the model level. FAIL outranks
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -87,8 +86,30 @@ def _problem(key: tuple[str, str, str], case: Case, records: list[Record]) -> _P
     record = records[0]
     if record.status != "pass":
         return _Problem(arm, case, record.findings[0].text, record.status == "fail")
-    wrong = [figure for figure, value in record.figures.items() if not _finite(value)]
-    return _Problem(arm, case, f"{check}: {', '.join(wrong)} is not a number", False) if wrong else None
+    doubt = _contradiction(record, case)
+    return _Problem(arm, case, f"{check}: {doubt}", False) if doubt else None
+
+
+FIGURES = {
+    "reference": ("ratio", "bad", "launches"),
+    "top-k": ("k", "overlap_min"),
+    "repeat": ("launches",),
+    "agreement": ("ratio", "bad"),
+}
+
+
+def _contradiction(record: Record, case: Case) -> str:
+    """Why a record that says "pass" cannot be believed, or ""."""
+    figures = record.figures
+    wrong = [figure for figure, value in figures.items() if not _finite(value)]
+    missing = [figure for figure in FIGURES[record.check] if figure not in figures]
+    if wrong or missing:
+        return f"{', '.join(wrong or missing)} is {'not a number' if wrong else 'missing'}"
+    if figures.get("ratio", 0) > 1 or figures.get("bad", 0):
+        return "passed, but its own figures are beyond the limit"
+    if record.where == "executor" and record.check == "reference" and not figures["launches"]:
+        return "passed without a launch"
+    return "" if record.case_axes == case.to_json() else "is about another case than its name says"
 
 
 def _grouped(problems: Sequence[_Problem], cases: Sequence[Case]) -> list[str]:
@@ -121,21 +142,41 @@ def _finite(value: Any) -> bool:
 
 
 def _mixtures(records: Sequence[Record]) -> list[str]:
-    """Evidence of one verdict comes from one source on one device."""
-    return [f"evidence mixes {name}s: {', '.join(sorted(values))}" for name in ("source", "where")
-            if len(values := {getattr(record, name) for record in records}) > 1]  # fmt: skip
+    """Evidence of one verdict comes from one source on one device, and of one case from one set of inputs."""
+    doubts = []
+    for name in ("source", "where"):
+        values = {getattr(record, name) for record in records}
+        if len(values) > 1:
+            doubts.append(f"evidence mixes {name}s: {', '.join(sorted(values))}")
+    inputs = {(record.case, record.inputs_sha256) for record in records}
+    doubts += [
+        f"evidence mixes inputs of {case}"
+        for case in sorted({case for case, _ in inputs})
+        if sum(case == c for c, _ in inputs) > 1
+    ]
+    return doubts
 
 
 def _covers(records: Sequence[Record], cases: Sequence[Case]) -> str:
-    """Kernel, source, sizes, dtype pairs and device, read off the cases and the records."""
+    """Kernel, source, compilers, device, sizes and dtype pairs, read off the cases and the records."""
     pairs = sorted({_pair(case) for case in cases})
-    heads = sorted({case.heads for case in cases})
-    dims = sorted({case.head_dim for case in cases})
-    sources = sorted({record.source for record in records}) or ["no evidence"]
+    heads = "/".join(map(str, sorted({case.heads for case in cases})))
+    dims = "/".join(map(str, sorted({case.head_dim for case in cases})))
+    sources = ", ".join(sorted({record.source for record in records})) or "no evidence"
+    devices = ", ".join(sorted({record.where for record in records})) or "nothing"
+    compilers = "".join(f", {text}" for text in _versions(records))
     return (
-        f"fp8_mqa_logits, flydsl against triton, {', '.join(sources)}, gfx942 on {', '.join(sorted({r.where for r in records})) or 'nothing'}, "
-        f"H {'/'.join(map(str, heads))}, D {'/'.join(map(str, dims))}, q/kv {' '.join(pairs)}, {len(cases)} cases"
-    )  # fmt: skip
+        f"fp8_mqa_logits, flydsl against triton, {sources}{compilers}, gfx942 on {devices}, "
+        f"H {heads}, D {dims}, q/kv {' '.join(pairs)}, {len(cases)} cases"
+    )
+
+
+def _versions(records: Sequence[Record]) -> list[str]:
+    """ "flydsl 0.3.1", "triton 3.7.1": what the arms imported, every version that occurs."""
+    found = {
+        (name, version[0]) for record in records for name, version in record.provenance.get("packages", {}).items()
+    }
+    return [f"{name} {version}" for name, version in sorted(found) if name in KERNELS]
 
 
 def _not_covered(records: Sequence[Record]) -> str:
@@ -154,8 +195,3 @@ def worst_ratios(records: Sequence[Record]) -> dict[str, float]:
         ]
         worst[arm] = max(ratios, default=math.nan)
     return worst
-
-
-def statuses(records: Sequence[Record]) -> Counter[str]:
-    """How many records have each status."""
-    return Counter(record.status for record in records)

@@ -98,9 +98,14 @@ def run_gate(
             records += judged
             tell(terminal.case_line(case, judged))
     verdict = decide(records, cases)
-    failures = terminal.failures_text(records, {case.id: again_command(case, device, options) for case in cases})
+    again = {case.id: again_command(case, device, options) for case in cases}
+    if plants:  # pytest plants nothing
+        again = dict.fromkeys(
+            again, "parity gate " + " ".join(f"--plant={kernel}:{fault}" for kernel, fault in plants.items())
+        )
+    failures = terminal.failures_text(records, again)
     if failures:
         tell("\n" + failures)
     tell(f"\n{time.monotonic() - started:.0f} s")
-    tell(terminal.verdict_text(records, verdict, str(evidence.path)))
+    tell(terminal.verdict_text(records, verdict, str(evidence.given)))
     return verdict

@@ -61,6 +61,8 @@ def own_source() -> Source:
 
 def select_source(aiter: str | None, candidate: str | None, *, tell: Callable[[str], None]) -> Source:
     """The source that the options --aiter and --candidate name. Raises SourceError."""
+    if aiter == "" or candidate == "":  # an unset variable of a script; git would take the folder it runs in
+        raise SourceError(f"--{'aiter' if aiter == '' else 'candidate'} is empty")
     if aiter is not None:
         return aiter_source(aiter, candidate, tell=tell)
     if candidate is not None:
@@ -93,8 +95,8 @@ def aiter_source(where: str, revision: str | None, *, tell: Callable[[str], None
         if revision is not None:
             raise SourceError("--candidate is a git revision: it does not go with --aiter installed")
         return _installed_aiter(tell)
-    path = Path(where)
-    if not path.exists():
+    path = Path(where).expanduser()
+    if not os.path.exists(path):  # False for a name that is too long, where Path.exists raises
         raise SourceError(
             f"--aiter {where}: no such path; give a git checkout of aiter, a bare git directory, or `installed`"
         )
@@ -106,13 +108,15 @@ def aiter_source(where: str, revision: str | None, *, tell: Callable[[str], None
         raise SourceError(f"--candidate {revision}: not a revision")
     wanted = f"--candidate {revision}: no such revision in {where}; `git -C {where} tag` lists the tags"
     commit = _git(path, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", problem=wanted)
-    files = _git(path, "ls-tree", "-r", "--name-only", commit, "aiter/ops", problem=wanted).splitlines()
+    files = _git(path, "ls-tree", "-r", "--full-tree", "--name-only", commit, "aiter/ops", problem=wanted).splitlines()
     modules = _wrapper_modules(lambda module: module.replace(".", "/") + ".py" in files, f"aiter {revision}")
     pin = _pinned_flydsl(
         _git(path, "show", f"{commit}:requirements.txt", problem=f"aiter {revision} has no requirements.txt"), revision
     )
     tree = _extract(Path(git_dir), commit, tell)
-    return Source("aiter", f"aiter {revision}", commit, modules, str(tree), pin, _private_flydsl(pin, tell))
+    return Source(
+        "aiter", f"aiter {revision} ({commit[:12]})", commit, modules, str(tree), pin, _private_flydsl(pin, tell)
+    )
 
 
 def _tell_if_dirty(path: Path, tell: Callable[[str], None]) -> None:
@@ -158,10 +162,15 @@ def _wrapper_modules(exists: Callable[[str], bool], label: str) -> dict[str, str
     return found
 
 
+def _git_environment() -> dict[str, str]:
+    """Without GIT_DIR and its like, which git hooks set and which would name another repository than the one given."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+
+
 def _git(path: Path, *arguments: str, problem: str) -> str:
     command = ["git", "-C", str(path), "-c", "safe.directory=*", *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=_git_environment())
     except FileNotFoundError:
         raise SourceError("git is not installed: it reads the aiter repository") from None
     except (subprocess.CalledProcessError, NotADirectoryError):
@@ -195,7 +204,7 @@ def _extract(git_dir: Path, commit: str, tell: Callable[[str], None]) -> Path:
         "aiter/jit/utils",
     ]
     try:
-        archive = subprocess.run(command, capture_output=True, check=True).stdout
+        archive = subprocess.run(command, capture_output=True, check=True, env=_git_environment()).stdout
     except subprocess.CalledProcessError as error:
         raise SourceError(f"cannot read aiter {commit[:12]}: {error.stderr.decode(errors='replace').strip()}") from None
 
@@ -228,7 +237,8 @@ def _private_flydsl(version: str, tell: Callable[[str], None]) -> str:
             "--target",
             str(folder),
         ]
-        done = subprocess.run([*command, f"flydsl=={version}"], capture_output=True, text=True)
+        # cwd: `python -m` would take a folder named pip out of the user's
+        done = subprocess.run([*command, f"flydsl=={version}"], capture_output=True, text=True, cwd=folder)
         if done.returncode:
             reason = (done.stderr.strip().splitlines() or ["pip failed"])[-1]
             raise SourceError(f"cannot fetch flydsl {version}: {reason}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One arm: a process of its own that loads one kernel and runs it on the inputs it is given.
 
-A compiler that aborts, a kernel that hangs or a wrapper that patches global state can harm this process alone. devices.py starts it
+A compiler that aborts, a kernel that hangs or a wrapper that patches global state can harm this process alone. arm.py starts it
 and talks to it in JSON lines: `{"source": .., "kernel": .., "device": ..}` first, answered by what was loaded, then one request a run.
 """
 
@@ -18,7 +18,7 @@ import time
 import traceback
 import types
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,6 +28,7 @@ from parity.inputs import Inputs
 from parity.sources import WRAPPERS, Source
 
 Wrapper = Callable[..., torch.Tensor]
+Result = tuple[torch.Tensor, list[dict[str, Any]]]
 
 
 class TreeFinder:
@@ -73,6 +74,10 @@ class NoLaunch(Exception):
     """A wrapper that answers without its kernel proves nothing about the kernel, however right the answer."""
 
 
+class InputModified(Exception):
+    """A wrapper or kernel changed what the caller gave it."""
+
+
 class ExecutorDevice:
     """Runs wrappers on CPU tensors; their launches go to the gfx942 executor."""
 
@@ -92,36 +97,39 @@ class ExecutorDevice:
         torch.cuda.current_stream = lambda device=None: types.SimpleNamespace(cuda_stream=0)  # type: ignore
         torch.cuda.device = lambda device: contextlib.nullcontext()  # type: ignore
 
-    def run(
-        self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], options: dict[str, Any]
-    ) -> tuple[torch.Tensor, list[dict[str, Any]]]:
+    def run(self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], options: dict[str, Any]) -> Result:
+        """Logits and launches of one call. Raises NoLaunch unless a launch wrote to the memory that is returned."""
         from parity.launchers.record import CallRecord
 
-        self._call = CallRecord(tensors)
+        self._call = CallRecord(tensors, earlier=self._call)
         with self._call:
             logits = wrapper(*tensors.values(), **options)
         if self._call.failure is not None:
             raise self._call.failure
         if not self._call.launches:
             raise NoLaunch(
-                "the wrapper returned logits and launched no kernel: a fallback, or a launch that did not reach the executor"
+                "the wrapper returned logits and launched no kernel: a fallback, or a launch that went elsewhere"
             )
+        if not self._call.wrote(logits):
+            raise NoLaunch("the wrapper launched a kernel, but returned logits in memory that no launch wrote")
         return logits, [asdict(launch) for launch in self._call.launches]
 
 
 class GpuDevice:
-    """Runs wrappers on the first visible GPU (devices.py chose it through HIP_VISIBLE_DEVICES)."""
+    """Runs wrappers on the first visible GPU (HIP_VISIBLE_DEVICES was set before this process began). It sees no launches."""
 
     def __init__(self) -> None:
         properties = torch.cuda.get_device_properties(0)
         self.where = f"gpu {properties.gcnArchName.partition(':')[0]} ({properties.name})"
 
-    def run(
-        self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], options: dict[str, Any]
-    ) -> tuple[torch.Tensor, list[dict[str, Any]]]:
+    def run(self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], options: dict[str, Any]) -> Result:
         moved = [tensor.to("cuda:0") for tensor in tensors.values()]
         logits = wrapper(*moved, **options)
         torch.cuda.synchronize()
+        for tensor, on_gpu in zip(tensors.values(), moved, strict=True):
+            tensor.view(torch.uint8).copy_(
+                on_gpu.view(torch.uint8)
+            )  # so that a modified input shows, as on the executor
         return logits.cpu(), []
 
 
@@ -154,6 +162,7 @@ _KINDS = {
     "Unsupported": "unsupported",
     "BadCodeObject": "compile-error",
     "NoLaunch": "no-launch",
+    "InputModified": "input-modified",
 }
 
 
@@ -180,19 +189,40 @@ def _problem(error: Exception, kernel_file: str) -> dict[str, str]:
     return {"kind": kind, "text": " ".join(text.split())[:2000]}
 
 
+def _call(device: ExecutorDevice | GpuDevice, wrapper: Wrapper, inputs: Inputs, options: dict[str, Any]) -> Result:
+    """One call on its own copy of the inputs, which must come back unchanged."""
+    given, before = tensors_of(inputs), {name: tensor.clone() for name, tensor in tensors_of(inputs).items()}
+    result = device.run(wrapper, given, options)
+    for name, tensor in given.items():
+        if not torch.equal(tensor.view(torch.uint8), before[name].view(torch.uint8)):
+            raise InputModified(f"the caller's {name} was changed")
+    return result
+
+
+def _other_contents(inputs: Inputs) -> Inputs:
+    """The same shapes, dtypes and windows with everything else moved by one token, row or sign."""
+    return replace(
+        inputs,
+        q=inputs.q.roll(1, 0),
+        kv=inputs.kv.roll(1, 0),
+        kv_scales=2 * inputs.kv_scales.roll(1, 0),
+        weights=-inputs.weights,
+    )
+
+
 def _answer(request: dict[str, Any], device: ExecutorDevice | GpuDevice, wrapper: Wrapper) -> dict[str, Any]:
     inputs = Inputs.load(Path(request["inputs"]))
-    tensors = tensors_of(inputs)
     options = {} if request["plant"] is None else {"plant": request["plant"]}
+    # A first call with other contents: a wrapper that keeps something by shape then answers the judged calls with it.
+    _call(device, wrapper, _other_contents(inputs), options)
     started, launches, outputs = time.perf_counter(), [], []
     for number in range(request["repeats"]):
-        logits, launched = device.run(wrapper, tensors, options)
+        logits, launched = _call(device, wrapper, inputs, options)
         launches += launched
         target = Path(request["outputs"]) / f"{number}.pt"
         torch.save(logits.detach().contiguous(), target)
         outputs.append(str(target))
-    seconds = time.perf_counter() - started
-    return {"outputs": outputs, "launches": launches, "seconds": seconds}
+    return {"outputs": outputs, "launches": launches, "seconds": time.perf_counter() - started}
 
 
 def serve(requests: IO[str], replies: IO[str]) -> None:

@@ -30,23 +30,30 @@ from parity.gfx942 import LaunchReport
 from parity.launchers.record import LaunchRecord
 
 calls = 0
+kept = {{}}
 
 
 def {name}(Q, KV, kv_scales, weights, cu_starts, cu_ends, clean_logits=True, *, plant=None):
     global calls
     calls += 1
-    if plant != "no-launch":
-        launch = LaunchRecord("made_up", "0" * 64, (1, 1, 1), (64, 1, 1), LaunchReport(1, 0, 0, 1))
-        _get_current_dispatch_mode().launches.append(launch)
+    if plant == "stale":
+        kv_scales = kept.setdefault(kv_scales.shape, kv_scales.clone())
+    if plant == "modify":
+        KV.view(torch.uint8)[0, 0] ^= 1
     scores = torch.einsum("mhd,nd->mhn", Q.double(), KV.double()) * kv_scales.double()
     logits = torch.einsum("mhn,mh->mn", scores.clamp(min=0), weights.double()).float()
     column = torch.arange(KV.shape[0])
     outside = (column < cu_starts[:, None]) | (column >= cu_ends[:, None])
-    return misbehave(plant, logits.masked_fill(outside, float("-inf")))
+    result = misbehave(plant, logits.masked_fill(outside, float("-inf")))
+    if plant != "no-launch":
+        written = (result.untyped_storage().data_ptr(),) if plant != "foreign" else ()
+        launch = LaunchRecord("made_up", "0" * 64, (1, 1, 1), (64, 1, 1), LaunchReport(1, 0, 0, 1, written))
+        _get_current_dispatch_mode().launches.append(launch)
+    return result
 
 
 def misbehave(plant, logits):
-    if plant in (None, "no-launch"):
+    if plant in (None, "no-launch", "foreign", "stale", "modify"):
         return logits
     if plant == "raise":
         raise ValueError("heads of\\n  this size are not for me")

@@ -61,6 +61,12 @@ def test_right_logits_pass(arms: dict[str, Arm]) -> None:
         ("last-words", "crash", "the process died with signal SIGSEGV: last words"),
         ("exit", "crash", "the process died with exit status 3"),
         ("no-launch", "no-launch", "NoLaunch: the wrapper returned logits and launched no kernel"),
+        (
+            "foreign",
+            "no-launch",
+            "NoLaunch: the wrapper launched a kernel, but returned logits in memory that no launch wrote",
+        ),
+        ("modify", "input-modified", "InputModified: the caller's KV was changed"),
     ],
 )
 def test_what_goes_wrong_is_told_and_the_next_run_works(arms: dict[str, Arm], plant: str, kind: str, text: str) -> None:
@@ -82,7 +88,7 @@ def test_a_hang_is_ended(tmp_path: Path) -> None:
 def test_killed_from_outside_between_runs(arms: dict[str, Arm]) -> None:
     pid = int(arms["flydsl"].run(INPUTS, plant="pid").outputs[0][0, 0])
     os.kill(pid, signal.SIGKILL)
-    with pytest.raises(ArmError, match="crash: the process died with signal SIGKILL"):
+    with pytest.raises(ArmError, match="killed: the process died with signal SIGKILL"):
         arms["flydsl"].run(INPUTS)
     assert arms["flydsl"].run(INPUTS).outputs[0].shape == (CASE.m, CASE.n)
 
@@ -102,6 +108,8 @@ def test_what_a_wrapper_prints_does_not_disturb(arms: dict[str, Arm]) -> None:
         ("leak", "reference", "-inf"),
         ("dead-row", "reference", "budget"),
         ("restless", "repeat", "repeat"),
+        ("stale", "reference", "budget"),
+        ("modify", "reference", "input-modified"),
         ("abort", "repeat", "crash"),
     ],
 )
@@ -126,10 +134,41 @@ def test_a_broken_baseline_is_a_baseline_error(arms: dict[str, Arm]) -> None:
     assert verdict.reasons[0].startswith("baseline error: triton")
 
 
-def test_no_launch_is_not_validated(arms: dict[str, Arm]) -> None:
-    records = judged(arms, "no-launch")
+@pytest.mark.parametrize("plant", ["no-launch", "foreign"])
+def test_no_launch_is_not_validated(arms: dict[str, Arm], plant: str) -> None:
+    records = judged(arms, plant)
     assert records["reference", "flydsl"].status == "unsupported"
     assert decide(list(records.values()), [CASE]).state is State.NOT_VALIDATED
+
+
+@pytest.mark.parametrize("kind", ["killed", "timeout", "no-space", "unsupported"])
+def test_trouble_of_the_machine_is_not_validated(
+    arms: dict[str, Arm], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    def trouble(*arguments: object, **options: object) -> None:
+        raise ArmError(kind, "made up")
+
+    monkeypatch.setattr(arms["flydsl"], "run", trouble)
+    assert decide(list(judged(arms, None).values()), [CASE]).state is State.NOT_VALIDATED
+
+
+def test_a_full_disk_of_the_process_is_not_its_kernels_fault(tmp_path: Path) -> None:
+    text = "import sys, os\ndef flydsl_fp8_mqa_logits(*a, **k):\n    print('No space left on device', file=sys.stderr, flush=True)\n    os.abort()\n"
+    with (
+        Arm(made_up_source(tmp_path, flydsl=text), "flydsl", EXECUTOR) as arm,
+        pytest.raises(ArmError, match="no-space: "),
+    ):
+        arm.run(INPUTS)
+
+
+def test_modules_in_the_folder_of_the_caller_are_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("triton", "parity", "torch"):
+        (tmp_path / "here" / name).mkdir(parents=True)
+        (tmp_path / "here" / name / "__init__.py").write_text("raise ImportError('the folder of the caller')\n")
+    source = made_up_source(tmp_path / "tree")
+    monkeypatch.chdir(tmp_path / "here")
+    with Arm(source, "flydsl", EXECUTOR) as arm:
+        assert arm.run(INPUTS).outputs[0].shape == (CASE.m, CASE.n)
 
 
 def test_the_callers_steering_variables_stay_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,9 @@ def assert_usage(done: subprocess.CompletedProcess[str], text: str, folder: Path
         (["gate", "--aiter=/missing"], "parity: error: --aiter /missing: no such path"),
         (["gate", "--aiter=/", "--candidate=v1"], "parity: error: --aiter /: not a git repository"),
         (["gate", "--candidate=v1"], "--candidate needs --aiter"),
+        (["gate", "--aiter=", "--candidate=v1"], "--aiter is empty"),
+        (["gate", "--aiter=/missing\nPASS \x1b[32mall"], r"--aiter /missing\nPASS \x1b[32mall: no such path"),
+        (["gate", "--evidence="], "cannot write evidence to .: it is a folder"),
         (["gate", "--aiter=installed"], "no package `aiter` in this environment"),
         (["gate", "--device=gpu"], "no gfx942 GPU (MI300X, MI325X): looked for gfx_target_version 90402"),
         (["gate", "--device=cuda"], "invalid choice: 'cuda'"),
@@ -135,7 +138,8 @@ def test_the_own_kernels_pass(own_gate: tuple[subprocess.CompletedProcess[str], 
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
     assert sum(line.endswith("  pass") for line in lines) == len(quick_cases())
-    assert lines[-1].startswith("PASS [fp8_mqa_logits, flydsl against triton, own kernels, gfx942 on executor")
+    assert lines[-1].startswith("PASS [fp8_mqa_logits, flydsl against triton, own kernels, flydsl ")
+    assert ", gfx942 on executor, H 32/64, D 128, " in lines[-1]
     assert lines[-2] == "evidence: parity-evidence.jsonl (84 records)"
 
 
@@ -191,6 +195,22 @@ def test_killed_midway_there_is_no_evidence_and_no_process(tmp_path: Path) -> No
         time.sleep(0.1)
     else:
         pytest.fail("an arm outlived the gate")
+
+
+def test_terminated_it_cleans_up_and_says_so(tmp_path: Path) -> None:
+    command = [str(Path(sysconfig.get_path("scripts")) / "parity"), "gate"]
+    environment = clean_environment(TMPDIR=str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    while "pass" not in process.stdout.readline():
+        assert process.poll() is None
+    process.terminate()
+    _, error = process.communicate()
+    assert (process.returncode, error.splitlines()[-1]) == (2, "parity: interrupted: NOT VALIDATED")
+    assert not list((tmp_path / "tmp").glob("parity-arm-*"))
 
 
 def test_nobody_reads_on(tmp_path: Path) -> None:

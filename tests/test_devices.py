@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -65,9 +66,10 @@ def test_visible_devices(
     assert visible_gpus(nodes(tmp_path, GFX942, GFX942, GFX942, GFX942)) == expected
 
 
-def test_identifiers_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ROCR_VISIBLE_DEVICES", "GPU-1234")
-    with pytest.raises(DeviceError, match="ROCR_VISIBLE_DEVICES=GPU-1234: give GPU indices"):
+@pytest.mark.parametrize("value", ["GPU-1234", "--1", "²", "0,x", "1.5"])
+def test_identifiers_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("ROCR_VISIBLE_DEVICES", value)
+    with pytest.raises(DeviceError, match=re.escape(f"ROCR_VISIBLE_DEVICES={value}: give GPU indices")):
         visible_gpus(nodes(tmp_path, GFX942))
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,9 @@ def test_a_status_must_fit_its_findings() -> None:
         ({"speed": 1}, r"unknown fields \['speed'\]"),
         ({"findings": [{"kind": "budget"}]}, "a finding is malformed"),
         ({"status": "maybe"}, "not one of"),
+        ({"schema": True}, "not evidence of schema 1"),
+        ({"check": {}}, "check must be str, not dict"),
+        ({"figures": []}, "figures must be dict, not list"),
     ],
 )
 def test_malformed_records_are_refused(change: dict[str, object], message: str) -> None:
@@ -92,6 +96,18 @@ def test_paths_that_cannot_be_written(tmp_path: Path) -> None:
         EvidenceFile(tmp_path / "missing" / "evidence.jsonl")
     with pytest.raises(EvidenceError, match="it is a folder"):
         EvidenceFile(tmp_path)
+
+
+def test_a_link_is_followed_and_a_device_refused(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "target.jsonl")
+    with EvidenceFile(tmp_path / "link") as file:
+        file.write([record().to_line()])
+    assert (tmp_path / "link").is_symlink()
+    assert len(read_evidence(tmp_path / "target.jsonl")) == 1
+    os.mkfifo(tmp_path / "pipe")
+    for special in (tmp_path / "pipe", Path("/dev/null")):
+        with pytest.raises(EvidenceError, match="it is no regular file"):
+            EvidenceFile(special)
 
 
 def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,13 +15,21 @@ from parity.evidence import Record
 from parity.gate import State, decide
 
 CASES = quick_cases()
+FIGURES = {
+    "reference": {"ratio": 0.2, "bad": 0, "launches": [{}]},
+    "top-k": {"k": 19, "overlap_min": 1.0},
+    "repeat": {"launches": 2},
+    "agreement": {"ratio": 0.2, "bad": 0},
+}
 FAULT = (Finding("budget", None, None, None, None, "3 of 9 logits outside budget, all in row 2"),)
 
 
 def clean(cases: tuple[Case, ...] = CASES) -> list[Record]:
     keys = [(key, case) for case in cases for key in required_checks(case)]
     return [
-        Record(check, case.id, arm, "made up", "executor", "pass", (), {"ratio": 0.2}, case.to_json(), "0" * 64, {})
+        Record(
+            check, case.id, arm, "made up", "executor", "pass", (), dict(FIGURES[check]), case.to_json(), "0" * 64, {}
+        )
         for (check, _, arm), case in keys
     ]
 
@@ -65,7 +73,7 @@ def test_a_doubled_record_is_not_validated() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, "nan", "inf", "-inf"])
 def test_a_figure_that_is_no_number_is_not_validated(value: object) -> None:
-    verdict = decide(changed(0, figures={"ratio": value}), CASES)
+    verdict = decide(changed(0, figures=FIGURES["reference"] | {"ratio": value}), CASES)
     assert verdict.state is State.NOT_VALIDATED
     assert verdict.reasons[0].endswith("reference: ratio is not a number")
 
@@ -110,3 +118,25 @@ def test_mixed_evidence_is_not_validated(field: str, value: str) -> None:
     verdict = decide(changed(3, **{field: value}), CASES)
     assert verdict.state is State.NOT_VALIDATED
     assert verdict.reasons[0].startswith(f"evidence mixes {field}s: ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"figures": FIGURES["reference"] | {"ratio": 1.01}}, "passed, but its own figures are beyond the limit"),
+        ({"figures": FIGURES["reference"] | {"bad": 1}}, "passed, but its own figures are beyond the limit"),
+        ({"figures": FIGURES["reference"] | {"launches": []}}, "passed without a launch"),
+        ({"figures": {}}, "ratio, bad, launches is missing"),
+        ({"case_axes": {}}, "is about another case than its name says"),
+        ({"inputs_sha256": "1" * 64}, "evidence mixes inputs of causal-q17"),
+    ],
+)
+def test_a_pass_that_contradicts_itself_is_not_believed(changes: dict[str, object], reason: str) -> None:
+    verdict = decide(changed(0, **changes), CASES)
+    assert verdict.state is State.NOT_VALIDATED
+    assert reason in verdict.reasons[0]
+
+
+def test_versions_stand_in_the_verdict() -> None:
+    packages = {"packages": {"triton": ["3.7.1", "/x"], "torch": ["2", "/y"]}}
+    assert ", made up, triton 3.7.1, gfx942 on executor" in decide(changed(0, provenance=packages), CASES).line()

@@ -68,13 +68,13 @@ def test_a_checkout_collects_each_case_once_and_registers_the_plugin_once() -> N
 
 def test_a_failure_is_told_with_the_command_that_repeats_it(repository: Repository, tmp_path: Path) -> None:
     source = (repository.path / "aiter/ops/flydsl/kernels/fp8_mqa_logits.py").read_text()
-    broken = source.replace("return misbehave(plant,", "return misbehave('dead-row',")
+    broken = source.replace("result = misbehave(plant,", "result = misbehave('dead-row',")
     assert broken != source
-    repository.commit({"aiter/ops/flydsl/kernels/fp8_mqa_logits.py": broken}, "v2")
+    commit = repository.commit({"aiter/ops/flydsl/kernels/fp8_mqa_logits.py": broken}, "v2")
     case = CASES[0]
     done = run_pytest("--pyargs", "parity", "-k", case.id, f"--aiter={repository.path}", "--candidate=v2", cwd=tmp_path)
     assert done.returncode == 1
-    assert f"flydsl (aiter v2) / {case.id} / executor: " in done.stdout
+    assert f"flydsl (aiter v2 ({commit[:12]})) / {case.id} / executor: " in done.stdout
     assert "all in row 1" in done.stdout
     assert (
         f"  again: pytest --pyargs parity -k {case.id} --device=executor --aiter={repository.path} --candidate=v2"

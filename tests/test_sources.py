@@ -33,7 +33,7 @@ def test_a_revision_is_extracted_and_its_modules_named(repository: Repository, p
     commit = repository.git("rev-parse", "v1")
     assert (found.kind, found.label, found.revision, found.flydsl, found.flydsl_path) == (
         "aiter",
-        "aiter v1",
+        f"aiter v1 ({commit[:12]})",
         commit,
         FLYDSL,
         "",
@@ -116,6 +116,29 @@ def test_two_processes_extract_at_once(repository: Repository, private_home: Pat
     trees = {process.communicate()[0].splitlines()[-1] for process in started}
     assert [process.returncode for process in started] == [0, 0]
     assert trees == {str(entry) for entry in (private_home / "aiter").iterdir()}
+
+
+def test_git_variables_of_the_caller_do_not_choose_the_repository(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoy = Repository(tmp_path / "decoy")
+    decoy.commit(aiter_files() | {"decoy": "another commit"}, "v1")
+    monkeypatch.setenv("GIT_DIR", str(decoy.path / ".git"))
+    found = source(repository.path)
+    monkeypatch.delenv("GIT_DIR")
+    assert found.revision == repository.git("rev-parse", "v1") != decoy.git("rev-parse", "v1")
+
+
+def test_a_subfolder_of_a_checkout_is_the_checkout(repository: Repository) -> None:
+    assert source(repository.path / "aiter").revision == repository.git("rev-parse", "v1")
+
+
+def test_empty_options_and_endless_paths(repository: Repository) -> None:
+    with pytest.raises(SourceError, match="--aiter is empty"):
+        select_source("", "v1", tell=print)
+    with pytest.raises(SourceError, match="--candidate is empty"):
+        select_source(str(repository.path), "", tell=print)
+    assert "no such path" in refusal("x" * 5000)
 
 
 def test_options_that_do_not_fit_together(repository: Repository) -> None:

@@ -88,7 +88,9 @@ def test_many_blocks_are_cut_and_counted() -> None:
 def full_case(case_id: str, **figures: float) -> list[Record]:
     made = []
     for check, _, arm in required_checks(CASE):
-        values: dict[str, object] = {"overlap_min": 0.998} if check == "top-k" else {"ratio": figures.get(arm, 0.1)}
+        values: dict[str, object] = {"ratio": figures.get(arm, 0.1), "bad": 0, "launches": [{}]}
+        if check in ("top-k", "repeat"):
+            values = {"k": 19, "overlap_min": 0.998, "launches": 2}
         made.append(record(check, arm, (), values, case=case_id))
     return made
 

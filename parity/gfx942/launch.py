@@ -28,12 +28,14 @@ Dims = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class LaunchReport:
-    """What one launch executed: wave instructions, MFMAs, approximate instructions (1-ulp reciprocals), waves."""
+    """What one launch executed: wave instructions, MFMAs, approximate instructions (1-ulp reciprocals), waves; and the addresses
+    of the allocations that it stored to."""
 
     instructions: int
     mfma: int
     approximate: int
     waves: int
+    written: tuple[int, ...] = ()
 
 
 def launch(
@@ -56,7 +58,8 @@ def launch(
         max(kernel.kernarg_bytes, 8) + 256, np.uint8
     )  # tail: a scalar load may read whole aligned blocks
     _pack(kernel, arguments, grid, block, kernarg, dynamic_lds)
-    program = Program(kernel.text, Memory([*memory, Allocation.of_array("kernarg", kernarg)]))
+    reachable = Memory([*memory, Allocation.of_array("kernarg", kernarg)])
+    program = Program(kernel.text, reachable)
     counts, per_group = Counts(), -(-block[0] * block[1] * block[2] // 64)
     groups = grid[0] * grid[1] * grid[2]
     size = max(1, BATCH_WAVES // per_group)
@@ -73,7 +76,9 @@ def launch(
             fault.workgroup = (group % grid[0], group // grid[0] % grid[1], group // grid[0] // grid[1])
             fault.wave %= per_group
             raise
-    return LaunchReport(counts.total, counts.mfma, counts.approximate, groups * per_group)
+    return LaunchReport(
+        counts.total, counts.mfma, counts.approximate, groups * per_group, tuple(sorted(reachable.written))
+    )
 
 
 def _check(kernel: Kernel, grid: Dims, block: Dims, dynamic_lds: int) -> None:

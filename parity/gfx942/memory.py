@@ -42,6 +42,7 @@ class Memory:
         for lower, upper in zip(self.allocations, self.allocations[1:], strict=False):
             if lower.address + lower.size > upper.address:
                 raise ValueError(f"allocations {lower.name} and {upper.name} overlap")
+        self.written: set[int] = set()  # addresses of the allocations that a store reached
         self._starts = np.array([part.address for part in self.allocations], np.uint64)
         self._sizes = np.array([part.size for part in self.allocations], np.int64)
         self._bytes = [_view(part) for part in self.allocations]
@@ -64,6 +65,7 @@ class Memory:
         """Store uint8 [n, size] at uint64 addresses [n]. Where lanes write the same byte, the highest lane's stays."""
         size = data.shape[1]
         for index, chosen, offsets in self._locate(addresses, size, "write"):
+            self.written.add(self.allocations[index].address)
             words = self._words[index]
             if words is not None and size % 4 == 0 and not (offsets & 3).any():
                 words[(offsets >> 2)[:, None] + np.arange(size // 4)] = np.ascontiguousarray(data[chosen]).view(

@@ -32,7 +32,8 @@ def cache_folder() -> Path:
 def zig_tool(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a tool of PyPI's `ziglang` (clang, ld.lld). Raises CalledProcessError with its stderr when it fails."""
     command = [sys.executable, "-m", "ziglang", *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True)
+    # cwd: `python -m` would take a folder named ziglang out of the user's; all paths given here are absolute
+    return subprocess.run(command, check=True, capture_output=True, text=True, cwd=os.sep)
 
 
 @cache
@@ -40,9 +41,15 @@ def library() -> ctypes.CDLL:
     """The compiled native.c, built at first use (about 1 s, then cached)."""
     key = hashlib.sha256(SOURCE.read_bytes() + _compiler_and_cpu().encode()).hexdigest()[:24]
     wanted = cache_folder() / f"native-{key}.so"
-    if not wanted.exists():
-        wanted = _build(wanted)
-    loaded = ctypes.CDLL(str(wanted))
+    try:
+        if not wanted.exists():
+            _build(wanted)
+        loaded = ctypes.CDLL(str(wanted))
+    except (OSError, subprocess.CalledProcessError):
+        # A read-only or full cache costs a second, not the verdict: build for this process alone. What is loaded may be deleted.
+        with tempfile.TemporaryDirectory(prefix="logits-parity-") as folder:
+            _build(Path(folder) / wanted.name)
+            loaded = ctypes.CDLL(str(Path(folder) / wanted.name))
     pointer, integer, flag = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
     loaded.fma_f32.argtypes = [pointer] * 4 + [integer]
     loaded.mfma_f8.argtypes = [pointer, integer, flag, pointer, integer, flag, *(pointer, integer) * 2, integer, flag]
@@ -59,23 +66,16 @@ def _compiler_and_cpu() -> str:
     return f"{importlib.metadata.version('ziglang')} {platform.machine()} {flags}"
 
 
-def _build(wanted: Path) -> Path:
-    try:
-        wanted.parent.mkdir(parents=True, exist_ok=True)
-        folder = tempfile.mkdtemp(dir=wanted.parent)
-    except OSError:  # a read-only or full cache costs a second, not the verdict: build for this process alone
-        folder = tempfile.mkdtemp(prefix="logits-parity-")
-        wanted = Path(folder) / wanted.name
-    built, compiled = Path(folder) / "native.so", Path(folder) / "native.o"
-    # -ffp-contract=off: only what is written as a fused operation may be fused.
-    flags = ["-O3", "-march=native", "-fPIC", "-ffreestanding", "-ffp-contract=off", "-fno-math-errno"]
-    zig_tool("clang", f"--target={platform.machine()}-linux-gnu", *flags, "-c", str(SOURCE), "-o", str(compiled))
-    zig_tool("ld.lld", "-shared", str(compiled), "-o", str(built))
-    os.replace(built, wanted)
-    compiled.unlink()
-    if wanted.parent != Path(folder):
-        os.rmdir(folder)
-    return wanted
+def _build(wanted: Path) -> None:
+    """Compile beside `wanted`, then rename. Raises OSError or CalledProcessError."""
+    wanted.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".build-", dir=wanted.parent) as folder:
+        built, compiled = Path(folder) / "native.so", Path(folder) / "native.o"
+        # -ffp-contract=off: only what is written as a fused operation may be fused.
+        flags = ["-O3", "-march=native", "-fPIC", "-ffreestanding", "-ffp-contract=off", "-fno-math-errno"]
+        zig_tool("clang", f"--target={platform.machine()}-linux-gnu", *flags, "-c", str(SOURCE), "-o", str(compiled))
+        zig_tool("ld.lld", "-shared", str(compiled), "-o", str(built))
+        os.replace(built, wanted)
 
 
 def fma_f32(left: np.ndarray, right: np.ndarray, addend: np.ndarray) -> np.ndarray:

@@ -35,19 +35,21 @@ class CallRecord(TorchDispatchMode):
     `failure` holds what a launch raised: host code between the wrapper and the launch is C and cannot carry a Python exception.
     """
 
-    def __init__(self, tensors: dict[str, torch.Tensor]) -> None:
+    def __init__(self, tensors: dict[str, torch.Tensor], *, earlier: CallRecord | None = None) -> None:
         super().__init__()
         self.launches: list[LaunchRecord] = []
         self.failure: BaseException | None = None
-        self._storages: dict[int, tuple[weakref.ref[Any], str]] = {}
+        # what an earlier call left alive (a wrapper may keep a workspace) is still memory of the device
+        self._storages: dict[int, tuple[weakref.ref[Any], str]] = dict(earlier._storages) if earlier else {}
         for name, tensor in tensors.items():
             self._remember(tensor, name)
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = function(*args, **(kwargs or {}))
-        for leaf in tree_leaves(result):
-            if isinstance(leaf, torch.Tensor):
-                self._remember(leaf, f"{function} result")
+        for leaves, role in ((tree_leaves(result), "result"), (tree_leaves((args, kwargs)), "operand")):
+            for leaf in leaves:
+                if isinstance(leaf, torch.Tensor):
+                    self._remember(leaf, f"{function} {role}")
         return result
 
     def _remember(self, tensor: torch.Tensor, name: str) -> None:
@@ -62,6 +64,10 @@ class CallRecord(TorchDispatchMode):
             if storage is not None:
                 alive[address] = (storage, name)
         return alive
+
+    def wrote(self, tensor: torch.Tensor) -> bool:
+        """Whether a launch of this call stored to the tensor's storage."""
+        return any(tensor.untyped_storage().data_ptr() in launch.report.written for launch in self.launches)
 
     def launch(
         self, kernel: Kernel, arguments: Sequence[bytes], grid: Dims, block: Dims, *, dynamic_lds: int = 0
