@@ -35,7 +35,7 @@ STEERING_NAMES = ("ARCH", "COMPILE_ONLY", "GPU_ARCHS", "DISABLE_LLVM_OPT", "ROCM
 
 
 class ArmError(Exception):
-    """kind: compile-error, wrapper-error, memory-fault, input-modified, crash (findings about the arm); unsupported, no-launch,
+    """kind: import-error, compile-error, wrapper-error, memory-fault, input-modified, crash (findings about the arm); unsupported, no-launch,
     killed, timeout, no-space (nothing is known about the kernel); not-importable (the arm never started). text: one line."""
 
     def __init__(self, kind: str, text: str) -> None:
@@ -76,7 +76,7 @@ class Arm:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def start(self) -> dict[str, Any]:
-        """Start the process and load the kernel (about 3 s); returns its provenance. Raises ArmError("not-importable")."""
+        """Start the process and load the kernel (about 3 s); returns its provenance. Raises ArmError."""
         self._buffer = b""
         with open(self._folder / "stderr", "wb") as errors:
             self._process = subprocess.Popen(
@@ -138,7 +138,7 @@ class Arm:
             self._stop()
             raise ArmError("crash", f"the process answered {line[:200]!r}") from None
         if "error" in reply:
-            if reply["error"]["kind"] == "not-importable":
+            if reply["error"]["kind"] in ("not-importable", "import-error"):
                 self._stop()
             raise ArmError(reply["error"]["kind"], reply["error"]["text"])
         return reply

@@ -240,7 +240,9 @@ def serve(requests: IO[str], replies: IO[str]) -> None:
         )
         wrapper, module = load_wrapper(source, setup["kernel"], executor=setup["device"] == "executor")
     except Exception as error:  # whatever an import raises is the answer to "can it be imported?"
-        reply({"error": {"kind": "not-importable", "text": _problem(error, "")["text"]}})
+        # A missing package is this machine's; anything else is what the candidate's own code does on import.
+        missing = isinstance(error, ImportError) and not str(error.name).startswith("aiter")
+        reply({"error": {"kind": "not-importable" if missing else "import-error", "text": _problem(error, "")["text"]}})
         return
     reply(_describe(module, device.where))
     for line in requests:

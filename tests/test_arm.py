@@ -18,6 +18,7 @@ from parity.devices import Device
 from parity.evidence import Record
 from parity.gate import State, decide
 from parity.inputs import build_inputs
+from parity.run import arms_of
 from tests.conftest import made_up_source
 
 CASE = quick_cases()[0]  # causal, 17 rows, row 0 sees 60 of 76 keys
@@ -195,6 +196,23 @@ def test_a_kernel_that_cannot_be_imported(tmp_path: Path) -> None:
         arm.start()
     assert caught.value.kind == "not-importable"
     assert "No module named 'a_package_that_is_missing'" in caught.value.text
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("def flydsl_fp8_mqa_logits(:\n", "SyntaxError"),
+        ("from aiter.ops.gone import x\n", "ModuleNotFoundError: No module named 'aiter.ops.gone'"),
+        ("another_name = 1\n", "AttributeError: module 'aiter.ops.flydsl.kernels.fp8_mqa_logits' has no attribute"),
+        ("import os\nos.abort()\n", "the process died with signal SIGABRT"),
+    ],
+)
+def test_a_candidate_that_breaks_on_import_fails(tmp_path: Path, text: str, cause: str) -> None:
+    with arms_of(made_up_source(tmp_path, flydsl=text), EXECUTOR) as started:
+        records = {(record.check, record.arm): record for record in judge_case(CASE, started)}
+    assert cause in records["reference", "flydsl"].findings[0].text
+    assert records["reference", "triton"].status == "pass"
+    assert decide(list(records.values()), [CASE]).state is State.FAIL
 
 
 def test_no_package_init_of_aiter_is_run(tmp_path: Path, once: Callable[..., Path]) -> None:
