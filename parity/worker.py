@@ -81,7 +81,7 @@ class InputModified(Exception):
 class ExecutorDevice:
     """Runs wrappers on CPU tensors; their launches go to the gfx942 executor."""
 
-    where = "executor"
+    where, gfx = "executor", "gfx942"
 
     def __init__(self, kernel: str) -> None:
         self._call: Any = None
@@ -120,7 +120,8 @@ class GpuDevice:
 
     def __init__(self) -> None:
         properties = torch.cuda.get_device_properties(0)
-        self.where = f"gpu {properties.gcnArchName.partition(':')[0]} ({properties.name})"
+        self.gfx = properties.gcnArchName.partition(":")[0]
+        self.where = f"gpu {self.gfx} ({properties.name})"
 
     def run(self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], options: dict[str, Any]) -> Result:
         moved = [tensor.to("cuda:0") for tensor in tensors.values()]
@@ -145,11 +146,12 @@ def tensors_of(inputs: Inputs) -> dict[str, torch.Tensor]:
     }
 
 
-def _describe(module: types.ModuleType, where: str) -> dict[str, Any]:
+def _describe(module: types.ModuleType, device: ExecutorDevice | GpuDevice) -> dict[str, Any]:
     path = Path(str(module.__file__))
     loaded = {name: sys.modules[name] for name in ("torch", "triton", "flydsl") if name in sys.modules}
     return {
-        "where": where,
+        "where": device.where,
+        "gfx": device.gfx,
         "kernel_file": str(path),
         "kernel_sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "packages": {name: [str(part.__version__), str(part.__file__)] for name, part in loaded.items()},
@@ -244,7 +246,7 @@ def serve(requests: IO[str], replies: IO[str]) -> None:
         missing = isinstance(error, ImportError) and not str(error.name).startswith("aiter")
         reply({"error": {"kind": "not-importable" if missing else "import-error", "text": _problem(error, "")["text"]}})
         return
-    reply(_describe(module, device.where))
+    reply(_describe(module, device))
     for line in requests:
         try:
             reply(_answer(json.loads(line), device, wrapper))

@@ -151,6 +151,7 @@ def test_the_evidence_is_complete(own_gate: tuple[subprocess.CompletedProcess[st
     for record in records:
         assert record.provenance["packages"]["torch"][1].endswith("__init__.py")
         assert len(record.provenance["kernel_sha256"]) == 64
+        assert record.provenance["gfx"] == "gfx942"
         assert len(record.inputs_sha256) == 64
         if record.check == "reference":
             launches = record.figures["launches"]
