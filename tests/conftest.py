@@ -26,7 +26,7 @@ WRAPPER = """\
 import os, signal, subprocess, sys, time
 import torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode
-from parity.gfx942 import LaunchReport
+from parity.gfx942 import Fidelity, LaunchReport
 from parity.launchers.record import LaunchRecord
 
 calls = 0
@@ -47,7 +47,7 @@ def {name}(Q, KV, kv_scales, weights, cu_starts, cu_ends, clean_logits=True, *, 
     result = misbehave(plant, logits.masked_fill(outside, float("-inf")))
     if plant != "no-launch":
         written = (result.untyped_storage().data_ptr(),) if plant != "foreign" else ()
-        launch = LaunchRecord("made_up", "0" * 64, (1, 1, 1), (64, 1, 1), LaunchReport(1, 0, 0, 1, written))
+        launch = LaunchRecord("made_up", "0" * 64, (1, 1, 1), (64, 1, 1), LaunchReport(1, 0, 1, Fidelity(1, 0, 0), written))
         _get_current_dispatch_mode().launches.append(launch)
     return result
 

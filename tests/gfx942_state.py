@@ -32,7 +32,8 @@ _PROLOGUE = "\n".join([
 ])  # fmt: skip
 _STORED = [f"s{n}" for n in range(16, 24)] + ["vcc_lo", "vcc_hi", "s24", "s25", "s26"]
 _EPILOGUE = "\n".join([
-    "s_cselect_b32 s26, 1, 0", "s_mov_b64 s[24:25], exec", "s_mov_b64 exec, -1", "v_mov_b32_e32 v19, 0",
+    # a body need not wait for its loads and matrix products itself
+    "s_waitcnt vmcnt(0) lgkmcnt(0)", "s_nop 15", "s_nop 3", "s_cselect_b32 s26, 1, 0", "s_mov_b64 s[24:25], exec", "s_mov_b64 exec, -1", "v_mov_b32_e32 v19, 0",
     *(f"global_store_dword v1, v{10 + n}, s[6:7] offset:{256 * n}" for n in range(8)),
     *(f"v_mov_b32_e32 v18, {name}\nglobal_store_dword v19, v18, s[6:7] offset:{2048 + 4 * n}" for n, name in enumerate(_STORED)),
 ])  # fmt: skip
@@ -74,7 +75,7 @@ def kernels(bodies: dict[str, str], *, lds: int = 0) -> dict[str, Kernel]:
     return {name: load(code, name) for name in bodies}
 
 
-def run(kernel: Kernel, waves: Sequence[Before], **memory: np.ndarray) -> list[After]:
+def run(kernel: Kernel, waves: Sequence[Before], *, checks: bool = True, **memory: np.ndarray) -> list[After]:
     """One workgroup of one wave for each of `waves`; `memory` names further arrays that the kernel may touch."""
     given = np.zeros((len(waves), BLOCK // 4), np.uint32)
     for row, before in zip(given, waves, strict=True):
@@ -91,7 +92,7 @@ def run(kernel: Kernel, waves: Sequence[Before], **memory: np.ndarray) -> list[A
         row[_SCALARS + 8 : _SCALARS + 13] = rest
     stored = np.zeros_like(given)
     known = allocations(given=given, stored=stored, **memory)
-    report = launch(kernel, [pointer(given), pointer(stored)], (len(waves), 1, 1), (64, 1, 1), known)
+    report = launch(kernel, [pointer(given), pointer(stored)], (len(waves), 1, 1), (64, 1, 1), known, checks=checks)
     return [_after(row, report) for row in stored]
 
 
@@ -104,9 +105,11 @@ def _after(row: np.ndarray, report: LaunchReport) -> After:
     )  # fmt: skip
 
 
-def execute(body: str, before: Before | None = None, *, lds: int = 0, **memory: np.ndarray) -> After:
+def execute(
+    body: str, before: Before | None = None, *, lds: int = 0, checks: bool = True, **memory: np.ndarray
+) -> After:
     """Assemble and run one body on one wave."""
-    return run(kernels({"body": body}, lds=lds)["body"], [before or Before()], **memory)[0]
+    return run(kernels({"body": body}, lds=lds)["body"], [before or Before()], checks=checks, **memory)[0]
 
 
 def halves(array: np.ndarray, offset: int = 0) -> list[int]:

@@ -30,13 +30,13 @@ def kernel_source(form: str) -> Source:
     """One wave a workgroup: A and B (2 registers each) and C from memory, D over C."""
     rows, _ = shape(form)
     registers = rows * rows // 64
-    lines = ["s_load_dwordx4 s[4:7], s[0:1], 0x0", "s_load_dwordx2 s[8:9], s[0:1], 0x10", f"s_mul_i32 s3, s2, {256 * registers}",
+    lines = ["s_load_dwordx4 s[4:7], s[0:1], 0x0", "s_load_dwordx2 s[8:9], s[0:1], 0x10", "s_waitcnt lgkmcnt(0)", f"s_mul_i32 s3, s2, {256 * registers}",
              "v_lshl_add_u32 v1, v0, 2, s3", "s_lshl_b32 s3, s2, 9", "v_lshl_add_u32 v2, v0, 2, s3",
              "global_load_dword v4, v2, s[4:5]", "global_load_dword v5, v2, s[4:5] offset:256",
              "global_load_dword v6, v2, s[6:7]", "global_load_dword v7, v2, s[6:7] offset:256"]  # fmt: skip
     lines += [f"global_load_dword v{8 + n}, v1, s[8:9] offset:{256 * n}" for n in range(registers)]
     accumulator = f"v[8:{7 + registers}]"
-    lines += ["s_waitcnt vmcnt(0)", f"v_mfma_f32_{form} {accumulator}, v[4:5], v[6:7], {accumulator}"]
+    lines += ["s_waitcnt vmcnt(0)", f"v_mfma_f32_{form} {accumulator}, v[4:5], v[6:7], {accumulator}", "s_nop 10"]
     lines += [f"global_store_dword v1, v{8 + n}, s[8:9] offset:{256 * n}" for n in range(registers)]
     return Source("k" + form, "\n".join(lines), ((8, "global_buffer"),) * 3)
 

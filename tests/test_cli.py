@@ -161,7 +161,7 @@ def test_the_evidence_is_complete(own_gate: tuple[subprocess.CompletedProcess[st
                 == {"flydsl": "own_fp8_mqa_logits_0", "triton": "_fp8_mqa_logits_kernel"}[record.arm]
             )
             assert launches[0]["report"]["mfma"] > 0
-            assert launches[0]["report"]["approximate"] == 0
+            assert launches[0]["report"]["fidelity"]["approximate"] == 0
 
 
 @pytest.mark.parametrize("arm", ["flydsl", "triton"])

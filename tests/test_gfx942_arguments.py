@@ -17,6 +17,7 @@ MIXED = (*OUT, (4, "by_value"), (4, "by_value"), (16, "by_value"))
 ECHO = """s_load_dwordx2 s[4:5], s[0:1], 0x0
 s_load_dwordx4 s[8:11], s[0:1], 0x8
 s_load_dwordx2 s[12:13], s[0:1], 0x18
+s_waitcnt lgkmcnt(0)
 v_mov_b32 v1, 0
 """
 ONE: dict[str, tuple[int, int, int]] = {"grid": (1, 1, 1), "block": (64, 1, 1)}
@@ -60,6 +61,7 @@ def test_hidden_arguments() -> None:
     body = """s_load_dwordx2 s[4:5], s[0:1], 0x0
     s_load_dwordx8 s[8:15], s[0:1], 0x8
     s_load_dwordx2 s[16:17], s[0:1], 0x28
+    s_waitcnt lgkmcnt(0)
     v_mov_b32 v1, 0
     """
     out = np.zeros(10, np.uint32)
@@ -103,6 +105,7 @@ def test_preloaded_arguments_follow_the_kernarg_pointer() -> None:
 
 def test_preload_from_an_offset() -> None:
     body = """s_load_dwordx2 s[8:9], s[0:1], 0x0
+    s_waitcnt lgkmcnt(0)
     v_mov_b32 v1, 0
     v_mov_b32 v2, s2
     v_mov_b32 v3, s3

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from parity.gfx942 import ExecutionFault, LaunchReport, Unsupported, engine, launch, load
+from parity.gfx942 import ExecutionFault, Fidelity, LaunchReport, Unsupported, launch, load
 from parity.gfx942.code_object import assemble
 from tests.gfx942_assembly import Source, allocations, pointer, text_of
 from tests.gfx942_state import UNTOUCHED, Before, execute, kernels, run
@@ -116,11 +118,13 @@ def test_waits_and_hints_change_nothing() -> None:
 
 
 # -- barriers ----------------------------------------------------------------------------------------------------------
-def launch_groups(body: str, out: np.ndarray, *, groups: int, block: int, lds: int = 0) -> LaunchReport:
+def launch_groups(body: str, out: np.ndarray, *, groups: int, block: int, lds: int = 0, **options: Any) -> LaunchReport:
     source = Source(
         "k", f"s_load_dwordx2 s[4:5], s[0:1], 0x0\ns_waitcnt lgkmcnt(0)\n{body}", ((8, "global_buffer"),), lds=lds
     )
-    return launch(load(assemble(text_of(source))), [pointer(out)], (groups, 1, 1), (block, 1, 1), allocations(out=out))
+    return launch(
+        load(assemble(text_of(source))), [pointer(out)], (groups, 1, 1), (block, 1, 1), allocations(out=out), **options
+    )
 
 
 def test_barrier_orders_lds_between_waves() -> None:
@@ -143,7 +147,8 @@ def test_barrier_orders_lds_between_waves() -> None:
 
 
 def test_a_wave_before_the_barrier_is_waited_for() -> None:
-    """Wave 1 takes the long way to the barrier; wave 0 must not pass it early, and an ended wave holds nobody up."""
+    """Wave 1 takes the long way to the barrier; wave 0 must not pass it early, and an ended wave holds nobody up (checks off:
+    with them its end is a fault)."""
     body = """v_readfirstlane_b32 s6, v0
     s_cmp_eq_u32 s6, 128
     s_cbranch_scc1 out
@@ -156,6 +161,7 @@ def test_a_wave_before_the_barrier_is_waited_for() -> None:
     v_mov_b32 v1, 0
     v_mov_b32 v2, 77
     ds_write_b32 v1, v2
+    s_waitcnt lgkmcnt(0)
     wait: s_barrier
     v_mov_b32 v1, 0
     ds_read_b32 v3, v1
@@ -163,7 +169,7 @@ def test_a_wave_before_the_barrier_is_waited_for() -> None:
     global_store_dword v4, v3, s[4:5]
     out: s_nop 0"""
     out = np.zeros(192, np.uint32)
-    launch_groups(body, out, groups=1, block=192, lds=64)
+    launch_groups(body, out, groups=1, block=192, lds=64, checks=False)
     assert out.tolist() == [77] * 128 + [0] * 64
 
 
@@ -175,8 +181,10 @@ def test_barriers_in_a_loop() -> None:
     v_add_u32 v5, 4, v1
     v_and_b32 v5, 0x1ff, v5
     turn: ds_write_b32 v1, v2
+    s_waitcnt lgkmcnt(0)
     s_barrier
     ds_read_b32 v2, v5
+    s_waitcnt lgkmcnt(0)
     s_barrier
     s_sub_u32 s7, s7, 1
     s_cmp_lg_u32 s7, 0
@@ -189,24 +197,21 @@ def test_barriers_in_a_loop() -> None:
 
 def test_counts_of_wave_instructions() -> None:
     report = launch_groups("s_nop 0\nv_mov_b32 v1, 0", np.zeros(1, np.uint32), groups=3, block=128)
-    assert (report.instructions, report.waves, report.mfma, report.approximate) == (6 * 5, 6, 0, 0)
+    assert (report.instructions, report.waves, report.mfma, report.fidelity) == (6 * 5, 6, 0, Fidelity(6 * 5, 0, 0))
 
 
 # -- programs that do not end well -----------------------------------------------------------------------------------
-def test_step_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "STEP_LIMIT", 1000)
-    with pytest.raises(ExecutionFault, match="step limit: no end after 1000 instructions") as caught:
-        launch_groups("forever: s_nop 0\ns_branch forever", np.zeros(1, np.uint32), groups=3, block=64)
+def test_step_limit() -> None:
+    with pytest.raises(ExecutionFault, match="step limit: no end after 1000 instructions of a wave") as caught:
+        launch_groups("forever: s_nop 0\ns_branch forever", np.zeros(1, np.uint32), groups=3, block=64, step_limit=1000)
     assert (caught.value.kernel, caught.value.workgroup, caught.value.wave) == ("k", (0, 0, 0), 0)
     assert 8 <= caught.value.pc <= 16
 
 
-def test_step_limit_counts_across_divergence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Waves that part at every turn still come to the limit: the count is the batch's, not one stretch's."""
-    monkeypatch.setattr(engine, "STEP_LIMIT", 500)
-    body = "forever: s_xor_b32 s6, s6, s2\ns_cmp_eq_u32 s6, 0\ns_cbranch_scc1 forever\ns_nop 0\ns_branch forever"
+def test_step_limit_of_waves_that_part() -> None:
+    body = "s_mov_b32 s6, 0\nforever: s_xor_b32 s6, s6, s2\ns_cmp_eq_u32 s6, 0\ns_cbranch_scc1 forever\ns_nop 0\ns_branch forever"
     with pytest.raises(ExecutionFault, match="step limit"):
-        launch_groups(body, np.zeros(1, np.uint32), groups=2, block=64)
+        launch_groups(body, np.zeros(1, np.uint32), groups=2, block=64, step_limit=500)
 
 
 def test_branch_out_of_the_code_is_refused() -> None:

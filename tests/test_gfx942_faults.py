@@ -6,8 +6,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from parity.gfx942 import Allocation, ExecutionFault, Memory, launch, load
+from parity.gfx942 import Allocation, ExecutionFault, launch, load
 from parity.gfx942.code_object import assemble
+from parity.gfx942.memory import sorted_allocations
 from tests.gfx942_assembly import Source, allocations, pointer, text_of
 from tests.gfx942_data import expected_registers, pattern
 from tests.gfx942_state import Before, execute, halves
@@ -134,10 +135,10 @@ def test_the_highest_lane_wins_a_common_address() -> None:
 def test_allocations_are_checked() -> None:
     array = np.zeros(16, np.uint32)
     with pytest.raises(ValueError, match="first and second overlap"):
-        Memory(allocations(first=array[:8], second=array[7:]))
+        sorted_allocations(allocations(first=array[:8], second=array[7:]))
     with pytest.raises(ValueError, match="not C-contiguous"):
         Allocation.of_array("strided", array[::2])
-    assert len(Memory(allocations(same=array, again=array, empty=array[:0])).allocations) == 1
+    assert len(sorted_allocations(allocations(same=array, again=array, empty=array[:0]))) == 1
 
 
 def test_allocation_at_an_odd_address() -> None:

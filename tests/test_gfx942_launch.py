@@ -9,7 +9,7 @@ import torch
 
 from parity.gfx942 import Kernel, Unsupported, launch, load
 from parity.gfx942.code_object import assemble
-from parity.gfx942.launch import BATCH_WAVES, Dims
+from parity.gfx942.launch import Dims
 from tests.gfx942_assembly import Source, allocations, pointer, text_of
 
 OUT = ((8, "global_buffer"),)
@@ -30,6 +30,7 @@ def ids_kernel(workgroup_ids: str) -> Kernel:
         "x": "s_mov_b32 s6, s2",
     }
     body = f"""s_load_dwordx2 s[8:9], s[0:1], 0x0
+    s_waitcnt lgkmcnt(0)
     {flat[workgroup_ids]}
     s_lshl_b32 s6, s6, 4
     v_mov_b32 v1, s6
@@ -51,9 +52,10 @@ def test_workgroup_ids() -> None:
 
 def test_only_the_enabled_workgroup_ids_take_registers() -> None:
     out = np.zeros((4, 4), np.uint32)
-    launch(ids_kernel("x"), [pointer(out)], (4, 1, 1), (64, 1, 1), allocations(out=out))
+    # checks off: it stores s3 and s4, which nothing has written
+    launch(ids_kernel("x"), [pointer(out)], (4, 1, 1), (64, 1, 1), allocations(out=out), checks=False)
     assert out.tolist() == [[x, 0, 0, 0] for x in range(4)]
-    only_z = built("s_load_dwordx2 s[8:9], s[0:1], 0x0\ns_lshl_b32 s6, s2, 2\nv_mov_b32 v1, s6\nv_mov_b32 v2, s2\n" + STORE.format(2).replace("s[4:5]", "s[8:9]"),
+    only_z = built("s_load_dwordx2 s[8:9], s[0:1], 0x0\ns_waitcnt lgkmcnt(0)\ns_lshl_b32 s6, s2, 2\nv_mov_b32 v1, s6\nv_mov_b32 v2, s2\n" + STORE.format(2).replace("s[4:5]", "s[8:9]"),
                    workgroup_ids="z")  # fmt: skip
     line = np.full(3, 7, np.uint32)
     launch(only_z, [pointer(line)], (2, 2, 3), (64, 1, 1), allocations(line=line))
@@ -66,6 +68,7 @@ def test_only_the_enabled_workgroup_ids_take_registers() -> None:
 def test_work_item_ids_are_packed_into_v0(dims: int, block: Dims) -> None:
     """v0 = x | y << 10 | z << 20 as far as the descriptor enables; the flat index comes from the place of the lane."""
     body = """s_load_dwordx2 s[4:5], s[0:1], 0x0
+    s_waitcnt lgkmcnt(0)
     v_mbcnt_lo_u32_b32 v1, -1, 0
     v_mbcnt_hi_u32_b32 v1, -1, v1
     v_readfirstlane_b32 s6, v0
@@ -86,7 +89,7 @@ def test_work_item_ids_are_packed_into_v0(dims: int, block: Dims) -> None:
 
 
 def test_lanes_beyond_the_block_are_off() -> None:
-    body = f"s_load_dwordx2 s[4:5], s[0:1], 0x0\nv_lshlrev_b32 v1, 2, v0\nv_mov_b32 v2, 1\n{STORE.format(2)}\ns_mov_b64 exec, -1\nv_cmp_eq_u32 vcc, 0, v0"
+    body = f"s_load_dwordx2 s[4:5], s[0:1], 0x0\ns_waitcnt lgkmcnt(0)\nv_lshlrev_b32 v1, 2, v0\nv_mov_b32 v2, 1\n{STORE.format(2)}\ns_mov_b64 exec, -1\nv_cmp_eq_u32 vcc, 0, v0"
     out = np.zeros(64, np.uint32)
     launch(built(body), [pointer(out)], (1, 1, 1), (40, 1, 1), allocations(out=out))
     assert out.tolist() == [1] * 40 + [0] * 24
@@ -95,18 +98,18 @@ def test_lanes_beyond_the_block_are_off() -> None:
 # -- grids -------------------------------------------------------------------------------------------------------------
 def test_grid_larger_than_one_batch() -> None:
     body = (
-        "s_load_dwordx2 s[4:5], s[0:1], 0x0\ns_lshl_b32 s6, s2, 7\nv_add_u32 v2, s6, v0\nv_lshlrev_b32 v1, 2, v2\nv_not_b32 v2, v2\n"
+        "s_load_dwordx2 s[4:5], s[0:1], 0x0\ns_waitcnt lgkmcnt(0)\ns_lshl_b32 s6, s2, 7\nv_add_u32 v2, s6, v0\nv_lshlrev_b32 v1, 2, v2\nv_not_b32 v2, v2\n"
         + STORE.format(2)
     )
-    groups = 2 * BATCH_WAVES + 3
+    groups = 2 * 256 + 3
     out = np.zeros(groups * 128, np.uint32)
     report = launch(built(body, workgroup_ids="x"), [pointer(out)], (groups, 1, 1), (128, 1, 1), allocations(out=out))
     assert (out == ~np.arange(groups * 128, dtype=np.uint32)).all()
-    assert (report.waves, report.instructions) == (2 * groups, 2 * groups * 7)
+    assert (report.waves, report.instructions) == (2 * groups, 2 * groups * 8)
 
 
 def test_workgroup_of_16_waves() -> None:
-    body = "s_load_dwordx2 s[4:5], s[0:1], 0x0\nv_lshlrev_b32 v1, 2, v0\n" + STORE.format(0)
+    body = "s_load_dwordx2 s[4:5], s[0:1], 0x0\ns_waitcnt lgkmcnt(0)\nv_lshlrev_b32 v1, 2, v0\n" + STORE.format(0)
     out = np.zeros(1024, np.uint32)
     launch(built(body), [pointer(out)], (1, 1, 1), (1024, 1, 1), allocations(out=out))
     assert out.tolist() == list(range(1024))
@@ -130,7 +133,6 @@ def test_bad_grids(grid: Dims, block: Dims, message: str) -> None:
         (".amdhsa_user_sgpr_dispatch_ptr 1", "user SGPRs for dispatch_ptr"),
         (".amdhsa_user_sgpr_queue_ptr 1", "user SGPRs for queue_ptr"),
         (".amdhsa_user_sgpr_dispatch_id 1", "user SGPRs for dispatch_id"),
-        (".amdhsa_private_segment_fixed_size 16", "scratch memory"),
     ],
 )
 def test_unusual_set_ups_are_refused(directives: str, message: str) -> None:

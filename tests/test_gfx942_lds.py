@@ -94,6 +94,7 @@ def test_paired_reads_and_writes() -> None:
     ds_read2st64_b64 v[14:17], v2 offset0:2 offset1:3
     ds_write2_b32 v2, v3, v4 offset0:1 offset1:3
     ds_read_b32 v18, v2 offset:4
+    s_waitcnt lgkmcnt(0)
     v_mov_b32 v10, v18"""
     after = execute(single, Before(vectors={2: [8], **values}), lds=4096)
     assert [after.lanes(n, 1)[0] for n in range(10, 18)] == [103, 105, 108, 109, 108, 109, 104, 105]
@@ -122,7 +123,7 @@ def test_read_over_its_own_address() -> None:
         ("ds_read_b32 v10, v2 offset:4", 256, "read of 4 bytes at LDS offset 256", 63),
         ("ds_read_b128 v[10:13], v2", 256, "read of 16 bytes at LDS offset 244", 61),
         ("ds_write_b8 v2, v3 offset:4", 256, "write of 1 bytes at LDS offset 256", 63),
-        ("ds_write2_b32 v2, v3, v3 offset1:9", 256, "write of 4 bytes at LDS offset 256", 64),
+        ("ds_write2_b32 v2, v3, v3 offset1:9", 256, "write of 4 bytes at LDS offset 256", 55),
         ("ds_read_b32 v10, v2", 0, "read of 4 bytes at LDS offset 0; the workgroup has 0 bytes", 0),
         ("v_mov_b32 v2, -4\nds_read_b32 v10, v2 offset:4", 256, "read of 4 bytes at LDS offset 4294967296", 0),
     ],
@@ -147,7 +148,7 @@ def test_dynamic_lds_adds_to_the_descriptor() -> None:
 
 
 def test_workgroups_have_their_own_lds() -> None:
-    """Each adds its id to a cell that must have been 0, and to nothing of its neighbours'."""
+    """Each adds its id to a cell that must have been 0 (checks off: nobody wrote it), and to nothing of its neighbours'."""
     body = """s_load_dwordx2 s[4:5], s[0:1], 0x0
     v_mov_b32 v1, 0
     ds_read_b32 v2, v1
@@ -161,7 +162,7 @@ def test_workgroups_have_their_own_lds() -> None:
     global_store_dword v4, v3, s[4:5]"""
     out = np.zeros(300, np.uint32)
     kernel = load(assemble(text_of(Source("k", body, ((8, "global_buffer"),), lds=64))))
-    launch(kernel, [pointer(out)], (300, 1, 1), (64, 1, 1), allocations(out=out))
+    launch(kernel, [pointer(out)], (300, 1, 1), (64, 1, 1), allocations(out=out), checks=False)
     assert out.tolist() == list(range(300))
 
 
@@ -218,15 +219,6 @@ def test_swizzle_gives_0_from_inactive_lanes() -> None:
     [
         ("ds_swizzle_b32 v10, v2 offset:0xc020", "rotate and FFT modes"),
         ("ds_swizzle_b32 v10, v2 offset:0xe001", "rotate and FFT modes"),
-        ("ds_permute_b32 v10, v2, v3", "ds_permute_b32 .*no semantics"),
-        ("ds_add_u32 v2, v3", "ds_add_u32 .*no semantics"),
-        ("ds_add_rtn_u32 v10, v2, v3", "no semantics"),
-        ("ds_add_f32 v2, v3", "no semantics"),
-        ("ds_read_u8_d16 v10, v2", "ds_read_u8_d16 .*no semantics"),
-        ("ds_read_u16_d16_hi v10, v2", "no semantics"),
-        ("ds_write_b16_d16_hi v2, v3", "no semantics"),
-        ("ds_read_b32 a10, v2", "modifier acc=1"),
-        ("ds_write_b32 v2, a3", "modifier acc=1"),
         (".long 0xd86d0000, 0x0a000002", "modifier gds=1"),  # ds_read_b32 v10, v2 gds
     ],
 )

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compiled part: where it is built and kept, and fused multiply-add with one rounding."""
+"""The engine: where it is built and kept."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from parity.gfx942 import native
@@ -19,28 +19,30 @@ def _fresh_library() -> Iterator[None]:
     native.library.cache_clear()
 
 
-def product() -> float:
-    return float(native.fma_f32(np.float32([2]), np.float32([3]), np.float32([1]))[0])
+def works() -> bool:
+    """Whether the library answers."""
+    return native.library().operation(0).contents.name == b"v_mov_b32"
 
 
 def test_built_once_and_kept_in_the_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert product() == 7
+    assert works()
     (library,) = (tmp_path / "logits-parity").iterdir()  # nothing else is left behind
     before = library.stat().st_mtime_ns
     native.library.cache_clear()
-    assert product() == 7
+    assert works()
     assert library.stat().st_mtime_ns == before
 
 
 def test_another_source_is_another_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert product() == 7
-    changed = tmp_path / "native.c"
-    changed.write_text(native.SOURCE.read_text() + "\n// changed\n")
+    assert works()
+    changed = tmp_path / "engine"
+    shutil.copytree(native.SOURCE, changed)
+    (changed / "engine.c").write_text((changed / "engine.c").read_text() + "\n// changed\n")
     monkeypatch.setattr(native, "SOURCE", changed)
     native.library.cache_clear()
-    assert product() == 7
+    assert works()
     assert len(list((tmp_path / "logits-parity").iterdir())) == 2
 
 
@@ -48,11 +50,4 @@ def test_a_cache_that_cannot_be_written_is_not_needed(tmp_path: Path, monkeypatc
     blocker = tmp_path / "file"
     blocker.write_text("no folder")
     monkeypatch.setenv("XDG_CACHE_HOME", str(blocker))
-    assert product() == 7
-
-
-def test_fma_rounds_once_and_broadcasts() -> None:
-    x = np.float32(1 + 2**-12)
-    left, right, addend = np.full((3, 1), x), np.full((1, 4), x), np.float32([[-(1 + 2**-11)]])
-    assert (native.fma_f32(left, right, addend) == np.full((3, 4), 2**-24, np.float32)).all()
-    assert x * x + addend[0, 0] == 0  # two roundings
+    assert works()

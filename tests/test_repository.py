@@ -47,7 +47,7 @@ def test_readme_and_ci_run_the_same_test_command() -> None:
 
 
 def test_what_a_wheel_needs_beside_python_is_in_the_package() -> None:
-    assert "mfma_f8" in importlib.resources.files("parity.gfx942").joinpath("native.c").read_text()
+    assert "mfma_f8" in importlib.resources.files("parity.gfx942").joinpath("engine/matrix.c").read_text()
 
 
 def test_needles_uses_evidence_and_gate_alone() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gfx942 machine code on the CPU: code object or assembly in, memory out.
+"""gfx942 machine code on the CPU: code object or assembly in, memory out. README.md in this folder tells what it checks.
 
     from parity.gfx942 import Allocation, launch, load
 
@@ -11,29 +11,31 @@
 It knows nothing of logits. fp8/bf8 MFMAs are bit-exact to MMA-Sim's rules, other arithmetic is IEEE; every access is checked
 against the allocations; what it does not know (instruction, modifier, set-up) it refuses by name.
 
-    code_object.py  ELF, metadata, kernel descriptor        opcodes.py, decode.py   machine code to instructions
-    launch.py       arguments and initial registers         engine.py               run loop over waves
-    waves.py        registers, EXEC, selection              operands.py             operand codes, modifiers
-    scalar.py       SOP1, SOP2, SOPC, SOPK                   vector*.py              VOP1, VOP2, VOP3, VOPC
-    packed.py       VOP3P and MFMA                          cross_lane.py           DPP, swizzle, readlane
-    memory.py       allocations, bounds                     memory_ops.py, lds.py   SMEM, GLOBAL, MUBUF; DS
-    native.c, .py   MFMA and fused multiply-add in C        faults.py               what is raised
+    code_object.py, lines.py    ELF, metadata, kernel descriptor, source lines
+    opcodes.py, decode.py       machine code to instructions;  text.py   instructions to assembly text
+    program.py, translate_*.py  instructions to the engine's steps;  operands.py  operand codes;  lane_patterns.py  DPP, swizzle
+    engine/                     the steps executed, in C: vector.def and scalar.def say what each instruction computes
+    launch.py, memory.py        arguments, initial registers, allocations;  repeat.py  shuffled orders, moved approximations
+    explain.py, faults.py       what is raised;  native.py, records.py  the engine built and its data structures
 """
 
 from parity.gfx942.code_object import Kernel, load
 from parity.gfx942.faults import BadCodeObject, ExecutionFault, ExecutorError, Unsupported
-from parity.gfx942.launch import LaunchReport, launch
-from parity.gfx942.memory import Allocation, Memory
+from parity.gfx942.launch import Fidelity, LaunchReport, launch
+from parity.gfx942.memory import Allocation
+from parity.gfx942.repeat import approximation_shows, check_schedules
 
 __all__ = [
     "Allocation",
     "BadCodeObject",
     "ExecutionFault",
     "ExecutorError",
+    "Fidelity",
     "Kernel",
     "LaunchReport",
-    "Memory",
     "Unsupported",
+    "approximation_shows",
+    "check_schedules",
     "launch",
     "load",
 ]

@@ -13,7 +13,8 @@ import re
 import struct
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,7 @@ class Kernel:
     ieee_mode: bool
     dx10_clamp: bool
     sha256: str
+    lines: Mapping[int, str] = field(default_factory=dict, repr=False, compare=False)  # pc in .text: source line
 
 
 def load(source: bytes | str | Path, name: str | None = None) -> Kernel:

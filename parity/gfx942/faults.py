@@ -17,23 +17,38 @@ class BadCodeObject(ExecutorError):
 
 
 class ExecutionFault(ExecutorError):
-    """The kernel did something wrong: an access outside every allocation or its LDS, or no end (the step limit).
+    """The kernel did something wrong. README.md in this folder lists the kinds.
 
-    Attributes: kind, kernel, pc (bytes from the kernel's entry), instruction (text), workgroup (x, y, z), wave (in its
-    workgroup), lane, address (None where there is none), detail.
+    Attributes: kind, detail, kernel, pc (bytes from the kernel's entry), instruction (text), line ("file:line", "" if unknown),
+    workgroup (x, y, z), wave (in its workgroup), lane (the lowest concerned; -1 = the whole wave), address (of global memory, or
+    the offset in LDS or scratch; None where there is none), allocation (name of the nearest, "" if none).
     """
 
-    def __init__(self, kind: str, detail: str, *, wave: int = -1, lane: int = -1, address: int | None = None) -> None:
+    def __init__(
+        self,
+        kind: str,
+        detail: str,
+        *,
+        wave: int = -1,
+        lane: int = -1,
+        address: int | None = None,
+        allocation: str = "",
+    ) -> None:
         super().__init__(kind, detail)
         self.kind, self.detail = kind, detail
-        self.wave, self.lane, self.address = wave, lane, address
-        self.kernel, self.instruction = "", ""
+        self.wave, self.lane, self.address, self.allocation = wave, lane, address, allocation
+        self.kernel, self.instruction, self.line = "", "", ""
         self.pc = -1
         self.workgroup: tuple[int, int, int] | None = None
 
     def __str__(self) -> str:
-        where = f"{self.kernel}+{self.pc:#x} {self.instruction}"
+        where = self.kernel
+        if self.pc >= 0:
+            where += f"+{self.pc:#x} {self.instruction}"
+        if self.line:
+            where += f" ({self.line})"
         if self.workgroup is not None:
-            where += f", workgroup {self.workgroup}, wave {self.wave}, lane {self.lane}"
+            lane = f"lane {self.lane}" if self.lane >= 0 else "all lanes"
+            where += f", workgroup {self.workgroup}, wave {self.wave}, {lane}"
         address = "" if self.address is None else f", address {self.address:#x}"
         return f"{self.kind}: {self.detail} ({where}{address})"

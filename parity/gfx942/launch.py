@@ -13,28 +13,41 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from parity.gfx942 import native
 from parity.gfx942.code_object import Kernel
-from parity.gfx942.engine import Counts, Program, run_batch
-from parity.gfx942.faults import ExecutionFault, Unsupported
-from parity.gfx942.memory import Allocation, Memory
-from parity.gfx942.waves import Waves
+from parity.gfx942.explain import explain
+from parity.gfx942.faults import Unsupported
+from parity.gfx942.memory import Allocation, region_of, sorted_allocations
+from parity.gfx942.program import Program, fidelity_of, program_of
+from parity.gfx942.records import EXEC, LANES, NO_ROW, Family, Machine, Region, Touch, Watched
 
-BATCH_WAVES = 256  # waves stepped together: enough to hide Python's cost, few enough for the processor's cache
 LDS_LIMIT = 65536  # bytes a workgroup (CDNA3 ISA, "Local Data Share")
+STEP_LIMIT = 50_000_000  # instructions of one wave; a kernel that needs more does not end
 MODE_NEAREST_DENORMALS = 0xF0  # FLOAT_MODE: round to nearest even, denormals kept, for all precisions
+SLICE = 64  # workgroups between two looks at the keyboard
 
 Dims = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
+class Fidelity:
+    """Wave instructions by how their result is known: exact (integer, data movement, IEEE 754, MFMA by MMA-Sim's rules), manual
+    (a rule that stands only in AMD's manual, such as min and max of NaN), approximate (the manual gives 1 ulp: v_rcp_f32 and
+    the like). README.md lists the instructions."""
+
+    exact: int
+    manual: int
+    approximate: int
+
+
+@dataclass(frozen=True)
 class LaunchReport:
-    """What one launch executed: wave instructions, MFMAs, approximate instructions (1-ulp reciprocals), waves; and the addresses
-    of the allocations that it stored to."""
+    """What one launch executed: wave instructions, MFMAs, waves, the addresses of the allocations that it stored to, fidelity."""
 
     instructions: int
     mfma: int
-    approximate: int
     waves: int
+    fidelity: Fidelity
     written: tuple[int, ...] = ()
 
 
@@ -46,38 +59,64 @@ def launch(
     memory: Iterable[Allocation],
     *,
     dynamic_lds: int = 0,
+    checks: bool = True,
+    schedule: int | None = None,
+    nudge: int | None = None,
+    step_limit: int = STEP_LIMIT,
 ) -> LaunchReport:
     """Run `kernel` on the CPU. Memory is changed in place.
 
     arguments: the raw bytes of each explicit argument, in order; each at least as long as the metadata says. grid: workgroups,
     block: work-items a workgroup, both (x, y, z). memory: all that the kernel may touch. dynamic_lds: bytes beside the static.
+    checks: look for what a GPU does not tell (README.md); without them only bounds and step_limit, a wave's instructions.
+    schedule: seed of a shuffled order of workgroups and waves; nudge: seed that moves approximate results by up to 1 ulp.
     Raises Unsupported (unknown instruction, modifier, set-up), ExecutionFault (the kernel's fault), ValueError (bad call).
     """
     _check(kernel, grid, block, dynamic_lds)
-    kernarg = np.zeros(
-        max(kernel.kernarg_bytes, 8) + 256, np.uint8
-    )  # tail: a scalar load may read whole aligned blocks
+    # The tail: a scalar load may read whole aligned blocks, but what it finds there counts as never written.
+    kernarg = np.zeros(max(kernel.kernarg_bytes, 8) + 256, np.uint8)
     _pack(kernel, arguments, grid, block, kernarg, dynamic_lds)
-    reachable = Memory([*memory, Allocation.of_array("kernarg", kernarg)])
-    program = Program(kernel.text, reachable)
-    counts, per_group = Counts(), -(-block[0] * block[1] * block[2] // 64)
+    packed = Allocation.of_array("kernarg", kernarg, initialised=False)
+    assert packed.undefined is not None
+    packed.undefined[: kernel.kernarg_bytes] = 0
+    allocations = sorted_allocations([*memory, packed])
+    regions = (Region * len(allocations))(*(region_of(part) for part in allocations))
+    program = program_of(
+        kernel.text, kernel.entry + (256 if kernel.preload_sgprs else 0), kernel.vgprs, kernel.accum_offset
+    )
+    counts = np.zeros(len(program.steps), np.uint64)
+    machine, kept = _machine(kernel, program, grid, block, dynamic_lds, checks=checks)
+    machine.counts, machine.step_limit = counts.ctypes.data, step_limit
+    machine.regions, machine.region_count = ctypes.addressof(regions), len(regions)
+    machine.schedule, machine.nudge = _seed(schedule), _seed(nudge)
+    _initial_scalars(kernel, machine, kernarg)
     groups = grid[0] * grid[1] * grid[2]
-    size = max(1, BATCH_WAVES // per_group)
-    for first in range(0, groups, size):
-        ids = np.arange(first, min(first + size, groups))
-        waves = _prepare(kernel, kernarg, ids, grid, block, per_group, dynamic_lds)
-        try:
-            with np.errstate(all="ignore"):  # IEEE results are wanted, numpy's warnings are not
-                run_batch(program, waves, kernel.entry + (256 if kernel.preload_sgprs else 0), counts)
-        except ExecutionFault as fault:
-            fault.kernel = kernel.name
-            fault.pc -= kernel.entry
-            group = int(ids[fault.wave // per_group])
-            fault.workgroup = (group % grid[0], group // grid[0] % grid[1], group // grid[0] // grid[1])
-            fault.wave %= per_group
-            raise
+    order = np.arange(groups, dtype=np.uint64)
+    if schedule is not None:
+        np.random.default_rng(schedule).shuffle(order)
+    for first in range(0, groups, SLICE):
+        some = order[first : first + SLICE]
+        if native.library().run_groups(ctypes.byref(machine), some.ctypes.data, len(some)):
+            sizes = (machine.lds_bytes, machine.scratch_bytes, machine.accum_offset)
+            error = explain(machine.fault, kernel, program, allocations, sizes=sizes, step_limit=step_limit)
+            group = machine.fault.group
+            if not isinstance(error, Unsupported):
+                error.workgroup = (group % grid[0], group // grid[0] % grid[1], group // grid[0] // grid[1])
+            raise error
+    del kept
+    return _report(program, counts, groups * machine.waves_per_group, regions)
+
+
+def _seed(seed: int | None) -> int:
+    """The engine takes 0 for none."""
+    return 0 if seed is None else seed % 2**32 + 1
+
+
+def _report(program: Program, counts: np.ndarray, waves: int, regions: ctypes.Array[Region]) -> LaunchReport:
+    matrix = np.array([step.family == Family.MATRIX for step in program.steps])
+    written = tuple(region.address for region in regions if region.written)
     return LaunchReport(
-        counts.total, counts.mfma, counts.approximate, groups * per_group, tuple(sorted(reachable.written))
+        int(counts.sum()), int(counts[matrix].sum()), waves, Fidelity(*fidelity_of(program, counts)), written
     )
 
 
@@ -86,8 +125,6 @@ def _check(kernel: Kernel, grid: Dims, block: Dims, dynamic_lds: int) -> None:
         raise ValueError(f"grid {grid} and block {block} must be positive")
     if block[0] * block[1] * block[2] > 1024:
         raise ValueError(f"block {block}: more than 1024 work-items")
-    if kernel.scratch_bytes:
-        raise Unsupported(f"{kernel.name}: scratch memory ({kernel.scratch_bytes} bytes a work-item)")
     if kernel.float_mode != MODE_NEAREST_DENORMALS or not (kernel.ieee_mode and kernel.dx10_clamp):
         mode = f"FLOAT_MODE {kernel.float_mode:#x}, IEEE {kernel.ieee_mode:d}, DX10_CLAMP {kernel.dx10_clamp:d}"
         raise Unsupported(f"{kernel.name}: {mode}; only round to nearest with denormals, IEEE 1, DX10_CLAMP 1")
@@ -131,44 +168,60 @@ def _hidden(grid: Dims, block: Dims, dynamic_lds: int) -> dict[str, int]:
     return hidden
 
 
-def _prepare(
-    kernel: Kernel, kernarg: np.ndarray, ids: np.ndarray, grid: Dims, block: Dims, per_group: int, dynamic_lds: int
-) -> Waves:
-    """Waves of the workgroups `ids` (x fastest) with their initial SGPRs, v0 and EXEC."""
-    count = len(ids) * per_group
-    group = np.repeat(np.arange(len(ids)), per_group)
-    waves = Waves(count, vgprs=kernel.vgprs, accum_offset=min(kernel.accum_offset, kernel.vgprs), group=group,
-                  lds_bytes=kernel.lds_bytes + dynamic_lds)  # fmt: skip
+def _machine(
+    kernel: Kernel, program: Program, grid: Dims, block: Dims, dynamic_lds: int, *, checks: bool
+) -> tuple[Machine, list[object]]:
+    """The engine's view of the launch, and what must stay alive while it runs."""
+    waves, lds = -(-block[0] * block[1] * block[2] // LANES), kernel.lds_bytes + dynamic_lds
+    planes, scratch = 2 if checks else 1, kernel.scratch_bytes
+    v0, lanes = _work_items(block, waves, kernel.work_item_dims)
+    buffers: dict[str, np.ndarray] = {
+        "vector_storage": np.empty(planes * waves * kernel.vgprs * LANES, np.uint32),
+        "byte_storage": np.zeros(waves * (kernel.vgprs + 2 * scratch * LANES), np.uint8),
+        "origin_storage": np.empty(waves * kernel.vgprs, np.uint32),
+        "watched_storage": np.empty(waves * (kernel.vgprs + 128) * ctypes.sizeof(Watched), np.uint8),
+        "lds": np.empty(max(lds, 1), np.uint8),
+        "lds_undefined": np.empty(max(lds, 1), np.uint8),
+        "lds_writer": np.empty(max(lds, 1) * ctypes.sizeof(Touch), np.uint8),
+        "lds_reader": np.empty(max(lds, 1) * ctypes.sizeof(Touch), np.uint8),
+        "initial_v0": v0,
+        "initial_exec": lanes,
+        "patterns": program.patterns,
+    }
+    machine = Machine(steps=ctypes.addressof(program.steps), step_count=len(program.steps), entry=program.entry, vgprs=kernel.vgprs,
+                      accum_offset=min(kernel.accum_offset, kernel.vgprs), lds_bytes=lds, scratch_bytes=scratch,
+                      waves_per_group=waves, wave_count=waves, checks=int(checks))  # fmt: skip
+    for name, buffer in buffers.items():
+        setattr(machine, name, buffer.ctypes.data)
+    machine.grid[:] = grid
+    return machine, [buffers, program]
+
+
+def _initial_scalars(kernel: Kernel, machine: Machine, kernarg: np.ndarray) -> None:
+    """User SGPRs, preloaded arguments, and where the workgroup ids go."""
     register = 0
     for name, width in kernel.user_sgprs:
-        if name == "kernarg_segment_ptr":
-            address = kernarg.ctypes.data
-            waves.sgpr[register], waves.sgpr[register + 1] = address & 0xFFFFFFFF, address >> 32
-        else:
+        if name != "kernarg_segment_ptr":
             raise Unsupported(f"{kernel.name}: user SGPRs for {name}")
+        address = kernarg.ctypes.data
+        machine.initial_s[register], machine.initial_s[register + 1] = address & 0xFFFFFFFF, address >> 32
         register += width
     for index in range(kernel.preload_sgprs):
-        waves.sgpr[register] = kernarg.view(np.uint32)[kernel.preload_offset + index]
+        machine.initial_s[register] = int(kernarg.view(np.uint32)[kernel.preload_offset + index])
         register += 1
-    workgroup = np.stack([ids % grid[0], ids // grid[0] % grid[1], ids // grid[0] // grid[1]])
     for axis, wanted in enumerate(kernel.workgroup_id):
-        if wanted:
-            waves.sgpr[register] = workgroup[axis][group]
-            register += 1
-    _work_items(waves, block, per_group, kernel.work_item_dims)
-    return waves
+        machine.group_id_row[axis] = register if wanted else NO_ROW
+        register += int(wanted)
+    machine.initial_known = min(register, EXEC)
 
 
-def _work_items(waves: Waves, block: Dims, per_group: int, dims: int) -> None:
-    """v0 = x | y << 10 | z << 20 (gfx90a and later), without those beyond `dims`; lanes beyond the block are inactive."""
-    flat = np.arange(per_group * 64, dtype=np.uint32).reshape(per_group, 64)
+def _work_items(block: Dims, waves: int, dims: int) -> tuple[np.ndarray, np.ndarray]:
+    """v0 = x | y << 10 | z << 20 (gfx90a and later), without those beyond `dims`; EXEC without the lanes beyond the block."""
+    flat = np.arange(waves * LANES, dtype=np.uint32).reshape(waves, LANES)
     ids = [flat % block[0], flat // block[0] % block[1], flat // (block[0] * block[1])]
     packed = sum((part << np.uint32(10 * axis) for axis, part in enumerate(ids[:dims])), start=np.zeros_like(flat))
-    copies = waves.count // per_group
-    waves.vgpr[0] = np.tile(packed.astype(np.uint32), (copies, 1))
     inside = flat < block[0] * block[1] * block[2]
-    if not inside.all():
-        waves.set_lane_mask(126, np.tile(inside, (copies, 1)))
+    return packed.astype(np.uint32), np.packbits(inside, axis=1, bitorder="little").view(np.uint64)[:, 0].copy()
 
 
 def read_argument(address: int, size: int) -> bytes:

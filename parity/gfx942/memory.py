@@ -7,98 +7,61 @@ need no translation. Every access of every active lane must lie wholly inside on
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
-from parity.gfx942.faults import ExecutionFault
+from parity.gfx942.records import Region
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """`size` bytes at host address `address`; `owner` keeps the buffer alive; `name` appears in faults."""
+    """`size` bytes at host address `address`; `owner` keeps the buffer alive; `name` appears in faults.
+
+    initialised=False: nobody has written these bytes yet. What stores write counts as written from then on, also in later
+    launches with the same Allocation; a kernel that uses another byte of it is at fault.
+    """
 
     name: str
     address: int
     size: int
     owner: object = None
+    initialised: bool = True
+    # one mask byte per byte: bits that nobody wrote
+    undefined: np.ndarray | None = field(init=False, repr=False, compare=False, default=None)
+
+    def __post_init__(self) -> None:
+        if not self.initialised:
+            object.__setattr__(self, "undefined", np.full(self.size, 0xFF, np.uint8))
 
     @classmethod
-    def of_array(cls, name: str, array: np.ndarray) -> Allocation:
+    def of_array(cls, name: str, array: np.ndarray, *, initialised: bool = True) -> Allocation:
         """The allocation of a C-contiguous numpy array."""
         if not array.flags.c_contiguous:
             raise ValueError(f"{name}: the array is not C-contiguous")
-        return cls(name, array.ctypes.data, array.nbytes, array)
+        return cls(name, array.ctypes.data, array.nbytes, array, initialised)
 
 
-class Memory:
-    """A set of disjoint allocations. Empty ones are dropped; overlapping ones raise ValueError."""
-
-    def __init__(self, allocations: Iterable[Allocation]) -> None:
-        unique = {(part.address, part.size): part for part in allocations if part.size}
-        self.allocations = sorted(unique.values(), key=lambda part: part.address)
-        for lower, upper in zip(self.allocations, self.allocations[1:], strict=False):
-            if lower.address + lower.size > upper.address:
-                raise ValueError(f"allocations {lower.name} and {upper.name} overlap")
-        self.written: set[int] = set()  # addresses of the allocations that a store reached
-        self._starts = np.array([part.address for part in self.allocations], np.uint64)
-        self._sizes = np.array([part.size for part in self.allocations], np.int64)
-        self._bytes = [_view(part) for part in self.allocations]
-        # The dword view starts at the first aligned address; torch and numpy align their buffers, so offset 0 in practice.
-        self._words = [raw[: raw.size & ~3].view(np.uint32) if part.address % 4 == 0 else None
-                       for part, raw in zip(self.allocations, self._bytes, strict=True)]  # fmt: skip
-
-    def read(self, addresses: np.ndarray, size: int) -> np.ndarray:
-        """uint8 [n, size] at uint64 addresses [n]. Raises ExecutionFault whose `lane` is the index of the first bad one."""
-        result = np.empty((addresses.size, size), np.uint8)
-        for index, chosen, offsets in self._locate(addresses, size, "read"):
-            words = self._words[index]
-            if words is not None and size % 4 == 0 and not (offsets & 3).any():
-                result.view(np.uint32)[chosen] = words[(offsets >> 2)[:, None] + np.arange(size // 4)]
-            else:
-                result[chosen] = self._bytes[index][offsets[:, None] + np.arange(size)]
-        return result
-
-    def write(self, addresses: np.ndarray, data: np.ndarray) -> None:
-        """Store uint8 [n, size] at uint64 addresses [n]. Where lanes write the same byte, the highest lane's stays."""
-        size = data.shape[1]
-        for index, chosen, offsets in self._locate(addresses, size, "write"):
-            self.written.add(self.allocations[index].address)
-            words = self._words[index]
-            if words is not None and size % 4 == 0 and not (offsets & 3).any():
-                words[(offsets >> 2)[:, None] + np.arange(size // 4)] = np.ascontiguousarray(data[chosen]).view(
-                    np.uint32
-                )
-            else:
-                self._bytes[index][offsets[:, None] + np.arange(size)] = data[chosen]
-
-    def _locate(self, addresses: np.ndarray, size: int, verb: str) -> list[tuple[int, slice | np.ndarray, np.ndarray]]:
-        """(allocation index, which addresses, byte offsets) groups that cover all addresses, or a fault."""
-        if addresses.size == 0:
-            return []
-        if not self.allocations:
-            raise ExecutionFault("out-of-bounds", f"{verb} of {size} bytes, but the kernel has no memory", lane=0)
-        owners = np.searchsorted(self._starts, addresses, side="right") - 1
-        offsets = (addresses - self._starts[owners]).astype(np.int64)  # owners -1 wraps and is caught below
-        bad = (owners < 0) | (offsets < 0) | (offsets + size > self._sizes[owners])
-        if bad.any():
-            first = int(np.argmax(bad))
-            address = int(addresses[first])
-            raise ExecutionFault("out-of-bounds", self._describe(address, size, verb), lane=first, address=address)
-        if (owners == owners[0]).all():
-            return [(int(owners[0]), slice(None), offsets)]
-        groups = [(int(owner), np.flatnonzero(owners == owner)) for owner in np.unique(owners)]
-        return [(owner, chosen, offsets[chosen]) for owner, chosen in groups]
-
-    def _describe(self, address: int, size: int, verb: str) -> str:
-        nearest = min(
-            self.allocations, key=lambda part: max(part.address - address, address + size - part.address - part.size)
-        )
-        return f"{verb} of {size} bytes at offset {address - nearest.address} of {nearest.name} ({nearest.size} bytes)"
+def sorted_allocations(allocations: Iterable[Allocation]) -> list[Allocation]:
+    """By address, without empty and repeated ones. Raises ValueError when two overlap."""
+    unique = {(part.address, part.size): part for part in allocations if part.size}
+    ordered = sorted(unique.values(), key=lambda part: part.address)
+    for lower, upper in pairwise(ordered):
+        if lower.address + lower.size > upper.address:
+            raise ValueError(f"allocations {lower.name} and {upper.name} overlap")
+    return ordered
 
 
-def _view(allocation: Allocation) -> np.ndarray:
-    buffer = (ctypes.c_uint8 * allocation.size).from_address(allocation.address)
-    return np.ctypeslib.as_array(buffer)
+def region_of(allocation: Allocation) -> Region:
+    """The engine's view of an allocation."""
+    undefined = None if allocation.undefined is None else allocation.undefined.ctypes.data
+    return Region(allocation.address, allocation.size, allocation.address, undefined, 0)
+
+
+def nearest(allocations: list[Allocation], address: int, size: int) -> Allocation | None:
+    """The allocation that an access misses by the fewest bytes."""
+    if not allocations:
+        return None
+    return min(allocations, key=lambda part: max(part.address - address, address + size - part.address - part.size))

@@ -1,25 +1,74 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operand codes to readers: each returns the raw bits of a source for the selected waves.
+"""Operand codes to the engine's sources and rows. Source: CDNA3 ISA, table "Operand codes" (scalar and vector ALU chapters).
 
-Source: CDNA3 ISA, table "Operand codes" (section 3.1 of the scalar and vector ALU chapters). A reader takes the waves and
-gives uint32 (or uint64 for pairs) that broadcasts to [waves, 64] in vector and to [waves] in scalar instructions.
+A row is a register's place in the engine: SGPRs by their code (0..101, VCC 106/107, M0 124, EXEC 126/127), arch VGPRs by their
+number, AGPRs behind them from the descriptor's accum_offset.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from parity.gfx942 import records
 from parity.gfx942.decode import LITERAL, Instruction
 from parity.gfx942.faults import Unsupported
-from parity.gfx942.waves import EXEC, M0, VCC, Waves
-
-Reader = Callable[[Waves], np.ndarray]
+from parity.gfx942.records import EXEC, M0, VCC, WHOLE_DWORD, WIDE, Role, SourceKind, SourceRecord, Step
 
 _FLOATS = {240: 0.5, 241: -0.5, 242: 1.0, 243: -1.0, 244: 2.0, 245: -2.0, 246: 4.0, 247: -4.0}
 INV_2PI = 0x3E22F983
+# Upper halves of the flat addresses of LDS and scratch, as in engine/memory.c
+APERTURES = {235: 0x10000, 237: 0x20000}
+
+
+@dataclass
+class Kernel:
+    """What translation needs of the kernel: its registers, and the lane patterns collected on the way."""
+
+    vgprs: int
+    accum_offset: int
+    patterns: list[np.ndarray] = field(default_factory=list)
+
+    def row(self, register: int, *, acc: bool = False, count: int = 1) -> int:
+        """Row of VGPR or AGPR `register`, the first of `count`. Raises Unsupported beyond what the kernel allocated."""
+        last = register + count - 1
+        if last >= (self.vgprs - self.accum_offset if acc else self.accum_offset):
+            raise Unsupported(
+                f"{'a' if acc else 'v'}{last} is beyond the registers that the kernel descriptor allocates"
+            )
+        return register + (self.accum_offset if acc else 0)
+
+    def pattern(self, lanes: np.ndarray) -> int:
+        """Index of a lane pattern (int [64], -1 = outside) in the engine's list."""
+        wanted = np.where(lanes < 0, 255, lanes).astype(np.uint8)
+        for index, known in enumerate(self.patterns):
+            if (known == wanted).all():
+                return index
+        self.patterns.append(wanted)
+        return len(self.patterns) - 1
+
+
+def new_step(family: records.Family, instruction: Instruction) -> Step:
+    """A step without sources or destinations."""
+    step = Step(
+        family=family,
+        pc=instruction.pc,
+        vdst=records.NO_ROW,
+        sdst=records.NO_ROW,
+        sdwa_select=WHOLE_DWORD,
+        wait_states=1,
+    )
+    for source in step.source:
+        source.select, source.sign_bit = WHOLE_DWORD, 31
+    return step
+
+
+def touch(step: Step, role: Role, first: int, count: int = 1) -> None:
+    """Tell the checks that the step touches `count` rows from `first`."""
+    step.range[step.ranges] = records.RangeRecord(first, count, role)
+    step.ranges += 1
 
 
 def constant(code: int, instruction: Instruction) -> int | None:
@@ -44,7 +93,7 @@ def is_float_constant(code: int) -> bool:
 
 
 def scalar_row(code: int, *, count: int = 1) -> int:
-    """Row of the scalar file for the first of `count` registers; Unsupported for trap registers, apertures, unaligned groups."""
+    """Row of the first of `count` scalar registers; Unsupported for trap registers, apertures, unaligned groups."""
     last = code + count - 1
     if code % min(count, 4) == 0 and (
         last <= 101 or (code >= VCC and last <= VCC + 1) or (code >= EXEC and last <= EXEC + 1) or code == last == M0
@@ -53,68 +102,72 @@ def scalar_row(code: int, *, count: int = 1) -> int:
     raise Unsupported(f"scalar operand {code}" + (f", {count} registers" if count > 1 else ""))
 
 
-def scalar_source(code: int, instruction: Instruction, *, pair: bool = False) -> Reader:
-    """Reader of an 8-bit scalar source: uint32 [waves], or uint64 [waves] for a pair."""
-    value = constant(code, instruction)
+def set_constant(source: SourceRecord, value: int, *, wide: bool = False) -> None:
+    source.kind, source.value, source.flags = SourceKind.CONSTANT, value, WIDE if wide else 0
+
+
+def set_scalar(step: Step, position: int, code: int, instruction: Instruction, *, wide: bool = False) -> None:
+    """Source `position` of a step from an 8-bit scalar operand code."""
+    source, value = step.source[position], constant(code, instruction)
     if value is not None:
-        if pair:
-            fixed64 = _wide_constant(code, value)
-            return lambda waves: np.full(waves.selected, fixed64, np.uint64)
-        fixed = np.uint32(value)
-        return lambda waves: np.full(waves.selected, fixed, np.uint32)
-    if code == 253 and not pair:
-        return lambda waves: waves.get_scc().astype(np.uint32)
-    row = scalar_row(code, count=2 if pair else 1)
-    return (lambda waves: waves.s64(row)) if pair else (lambda waves: waves.s(row))
+        set_constant(source, _wide_constant(code, value) if wide else value, wide=wide)
+    elif code in APERTURES and wide:
+        set_constant(source, APERTURES[code] << 32, wide=True)
+    elif code == 253 and not wide:
+        source.kind = SourceKind.SCC
+    else:
+        source.kind, source.row, source.flags = (
+            SourceKind.SCALAR,
+            scalar_row(code, count=2 if wide else 1),
+            WIDE if wide else 0,
+        )
+        touch(step, Role.READ_S, source.row, 2 if wide else 1)
 
 
-def _wide_constant(code: int, value: int) -> np.uint64:
+def set_vector(
+    step: Step, position: int, code: int, instruction: Instruction, kernel: Kernel, *, wide: bool = False
+) -> None:
+    """Source `position` of a step from a 9-bit vector operand code."""
+    if code < 256:
+        set_scalar(step, position, code, instruction, wide=wide)
+        return
+    source = step.source[position]
+    source.kind, source.flags = SourceKind.VECTOR, WIDE if wide else 0
+    source.row = kernel.row(code - 256, count=2 if wide else 1)
+    touch(step, Role.READ_V, source.row, 2 if wide else 1)
+
+
+def set_mask(step: Step, position: int, code: int) -> None:
+    """Source `position` is a lane mask in a scalar register pair."""
+    step.source[position].kind, step.source[position].row = SourceKind.LANE_MASK, scalar_row(code, count=2)
+    touch(step, Role.READ_S, code, 2)
+
+
+def write_vector(step: Step, row: int, count: int = 1) -> None:
+    step.vdst, step.dwords = row, count
+    touch(step, Role.WRITE_V, row, count)
+
+
+def write_scalar(step: Step, code: int, count: int = 1) -> None:
+    step.sdst = scalar_row(code, count=count)
+    touch(step, Role.WRITE_S, code, count)
+
+
+def _wide_constant(code: int, value: int) -> int:
     """A constant of a 64-bit integer operand: inline integers are sign-extended. Literals that would differ are refused."""
     if is_float_constant(code):
         raise Unsupported("a floating-point inline constant in a 64-bit integer operand")
     if 193 <= code <= 208:
-        return np.uint64(value | 0xFFFFFFFF00000000)
+        return value | 0xFFFFFFFF00000000
     if value >> 31:
         raise Unsupported(f"literal {value:#x} in a 64-bit operand: sign- or zero-extended")
-    return np.uint64(value)
-
-
-def vector_source(code: int, instruction: Instruction, waves_acc: bool = False) -> Reader:
-    """Reader of a 9-bit vector source: uint32 that broadcasts to [waves, 64]."""
-    value = constant(code, instruction)
-    if value is not None:
-        fixed = np.full((1, 1), value, np.uint32)
-        return lambda waves: fixed
-    if code >= 256:
-        register = code - 256
-        return lambda waves: waves.v(waves.row(register, acc=waves_acc))
-    if code == 253:
-        return lambda waves: waves.get_scc().astype(np.uint32)[:, None]
-    row = scalar_row(code)
-    return lambda waves: waves.s(row)[:, None]
-
-
-def vector_pair(code: int, instruction: Instruction) -> Reader:
-    """Reader of a 64-bit integer vector source: uint64 that broadcasts to [waves, 64]."""
-    value = constant(code, instruction)
-    if value is not None:
-        fixed = np.full((1, 1), _wide_constant(code, value), np.uint64)
-        return lambda waves: fixed
-    if code >= 256:
-        register = code - 256
-        return lambda waves: _join(waves.v(waves.row(register)), waves.v(waves.row(register + 1)))
-    row = scalar_row(code, count=2)
-    return lambda waves: waves.s64(row)[:, None]
-
-
-def _join(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    return low.astype(np.uint64) | (high.astype(np.uint64) << np.uint64(32))
+    return value
 
 
 def refuse(instruction: Instruction, **allowed: int | tuple[int, ...]) -> None:
     """Raise Unsupported unless each named field has its allowed value (or one of them).
 
-    Silent modifiers are the danger of an executor: whatever a semantic does not implement is refused here by name.
+    Silent modifiers are the danger of an executor: whatever is not implemented is refused here by name.
     """
     for name, values in allowed.items():
         actual = instruction.fields[name]

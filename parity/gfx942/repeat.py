@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same launch again and again from the same memory: in shuffled orders, and with approximate results moved."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from parity.gfx942.code_object import Kernel
+from parity.gfx942.faults import ExecutionFault
+from parity.gfx942.launch import Dims, LaunchReport, launch
+from parity.gfx942.memory import Allocation, sorted_allocations
+
+
+def check_schedules(
+    kernel: Kernel,
+    arguments: Sequence[bytes],
+    grid: Dims,
+    block: Dims,
+    memory: Iterable[Allocation],
+    *,
+    dynamic_lds: int = 0,
+    orders: int = 8,
+) -> LaunchReport:
+    """Run in order, then in `orders` shuffled orders of workgroups and waves, each time from the same memory.
+
+    Memory ends as the run in order leaves it; its report is returned. Raises ExecutionFault "schedule-dependent", naming
+    allocation and byte, when a shuffled run leaves other bits, and whatever launch() raises.
+    """
+    allocations = sorted_allocations(memory)
+    before = _snapshot(allocations)
+    report = launch(kernel, arguments, grid, block, allocations, dynamic_lds=dynamic_lds)
+    after = _snapshot(allocations)
+    for seed in range(orders):
+        _restore(allocations, before)
+        launch(kernel, arguments, grid, block, allocations, dynamic_lds=dynamic_lds, schedule=seed)
+        for allocation, expected, actual in zip(allocations, after, _snapshot(allocations), strict=True):
+            if not np.array_equal(expected[0], actual[0]):
+                at = int(np.argmax(expected[0] != actual[0]))
+                detail = f"byte {at} of {allocation.name} is {actual[0][at]:#04x} in shuffled order {seed}, {expected[0][at]:#04x} in order"
+                fault = ExecutionFault(
+                    "schedule-dependent", detail, address=allocation.address + at, allocation=allocation.name
+                )
+                fault.kernel = kernel.name
+                raise fault
+    _restore(allocations, after)
+    return report
+
+
+def approximation_shows(
+    kernel: Kernel,
+    arguments: Sequence[bytes],
+    grid: Dims,
+    block: Dims,
+    memory: Iterable[Allocation],
+    *,
+    dynamic_lds: int = 0,
+    runs: int = 4,
+) -> bool:
+    """Whether memory ends otherwise when every approximate result (v_rcp_f32 and the like) is moved by up to its 1 ulp.
+
+    False over several random moves means that no approximate value reaches an output, as in an integer division that corrects
+    itself. Memory ends as the unmoved run leaves it.
+    """
+    allocations = sorted_allocations(memory)
+    before = _snapshot(allocations)
+    launch(kernel, arguments, grid, block, allocations, dynamic_lds=dynamic_lds)
+    after, shows = _snapshot(allocations), False
+    for seed in range(runs):
+        _restore(allocations, before)
+        launch(kernel, arguments, grid, block, allocations, dynamic_lds=dynamic_lds, nudge=seed)
+        shows |= any(not np.array_equal(x[0], y[0]) for x, y in zip(after, _snapshot(allocations), strict=True))
+    _restore(allocations, after)
+    return shows
+
+
+Snapshot = list[tuple[np.ndarray, np.ndarray | None]]
+
+
+def _bytes(allocation: Allocation) -> np.ndarray:
+    return np.ctypeslib.as_array((ctypes.c_uint8 * allocation.size).from_address(allocation.address))
+
+
+def _snapshot(allocations: list[Allocation]) -> Snapshot:
+    return [(_bytes(part).copy(), None if part.undefined is None else part.undefined.copy()) for part in allocations]
+
+
+def _restore(allocations: list[Allocation], saved: Snapshot) -> None:
+    for allocation, (data, undefined) in zip(allocations, saved, strict=True):
+        _bytes(allocation)[:] = data
+        if allocation.undefined is not None and undefined is not None:
+            allocation.undefined[:] = undefined
