@@ -186,6 +186,7 @@ VECTOR: dict[str, list[Template]] = {
         ("v[6:7], v[8:9], v11, v[12:13]", VOP3_FIELDS | {"vdst": 6, "src0": V + 8, "src1": V + 11, "src2": V + 12}, "v_lshl_add_u64"),
         ("v[6:7], v9, v[10:11]", VOP3_FIELDS | {"vdst": 6, "src0": V + 9, "src1": V + 10}, "v_lshlrev_b64 v_lshrrev_b64 v_ashrrev_i64"),
         ("s5, v7, s9", VOP3_FIELDS | {"src1": 9}, "v_readlane_b32"),
+        ("v5, s7, 9", VOP3_FIELDS | {"vdst": 5, "src0": 7, "src1": 128 + 9}, "v_writelane_b32"),
         ("v5, vcc, v7, v9, v12", VOP3B_FIELDS | {"vdst": 5, "sdst": VCC}, "v_div_scale_f32"),
         ("v[6:7], s[10:11], v7, v9, v[12:13]", VOP3B_FIELDS, "v_mad_u64_u32 v_mad_i64_i32"),
     ],
@@ -224,8 +225,22 @@ def _by_width(pattern: str, fields: Fields, stem: str, register: str, narrow: st
     return templates
 
 
-_LOADS = "ubyte sbyte ushort sshort ubyte_d16 ubyte_d16_hi short_d16 short_d16_hi"
+_LOADS = "ubyte sbyte ushort sshort ubyte_d16 ubyte_d16_hi sbyte_d16 sbyte_d16_hi short_d16 short_d16_hi"
 _STORES = "byte byte_d16_hi short short_d16_hi"
+_ATOMICS = "swap add sub smin umin smax umax and or xor inc dec".split()
+_DS_ATOMICS = "add_u32 sub_u32 inc_u32 dec_u32 min_i32 max_i32 min_u32 max_u32 and_b32 or_b32 xor_b32".split()
+
+
+def _atomics(pattern: str, fields: Fields, stem: str, register: str) -> list[Template]:
+    """One dword in v4, two in v[4:5]; cmpswap has twice as many."""
+    names = [f"{stem}atomic_{name}" for name in _ATOMICS]
+    return [
+        (pattern.format("v4"), fields | {register: 4}, f"{' '.join(names)} {stem}atomic_add_f32"),
+        (pattern.format("v[4:5]"), fields | {register: 4}, f"{'_x2 '.join(names)}_x2 {stem}atomic_cmpswap"),
+        (pattern.format("v[4:7]"), fields | {register: 4}, f"{stem}atomic_cmpswap_x2"),
+    ]
+
+
 MEMORY: dict[str, list[Template]] = {
     "SMEM": [
         ("s5, s[8:9], 0x10", SMEM_FIELDS | {"sdst": 5}, "s_load_dword"),
@@ -237,20 +252,22 @@ MEMORY: dict[str, list[Template]] = {
         ("s[6:7], s[8:11], 0x10", SMEM_FIELDS | {"sdst": 6}, "s_buffer_load_dwordx2"),
         ("s[12:15], s[8:11], 0x10", SMEM_FIELDS | {"sdst": 12}, "s_buffer_load_dwordx4"),
         ("s[12:19], s[8:11], 0x10", SMEM_FIELDS | {"sdst": 12}, "s_buffer_load_dwordx8"),
+        ("s[12:27], s[8:11], 0x10", SMEM_FIELDS | {"sdst": 12}, "s_buffer_load_dwordx16"),
         ("s[6:7]", SMEM_FIELDS | {"sbase": 0, "sdst": 6, "imm": 0, "offset": 0}, "s_memtime s_memrealtime"),
         ("", SMEM_FIELDS | {"sbase": 0, "imm": 0, "offset": 0}, "s_dcache_inv s_dcache_wb"),
     ],
     "DS": [
         ("v5, v7 offset:0x1234", DS_FIELDS | {"vdst": 5, "offset0": 0x34, "offset1": 0x12},
          """ds_read_b32 ds_read_u8 ds_read_i8 ds_read_u16 ds_read_i16 ds_read_u8_d16 ds_read_u8_d16_hi ds_read_u16_d16
-         ds_read_u16_d16_hi ds_swizzle_b32"""),
+         ds_read_u16_d16_hi ds_read_i8_d16 ds_read_i8_d16_hi ds_swizzle_b32"""),
         ("v[4:5], v7 offset:0x1234", DS_FIELDS | {"vdst": 4, "offset0": 0x34, "offset1": 0x12}, "ds_read_b64"),
         ("v[4:6], v7 offset:0x1234", DS_FIELDS | {"vdst": 4, "offset0": 0x34, "offset1": 0x12}, "ds_read_b96"),
         ("v[4:7], v7 offset:0x1234", DS_FIELDS | {"vdst": 4, "offset0": 0x34, "offset1": 0x12}, "ds_read_b128"),
         ("v[4:5], v7 offset0:3 offset1:6", DS_FIELDS | {"vdst": 4, "offset0": 3, "offset1": 6}, "ds_read2_b32 ds_read2st64_b32"),
         ("v[4:7], v7 offset0:3 offset1:6", DS_FIELDS | {"vdst": 4, "offset0": 3, "offset1": 6}, "ds_read2_b64 ds_read2st64_b64"),
         ("v7, v9 offset:0x1234", DS_FIELDS | {"data0": 9, "offset0": 0x34, "offset1": 0x12},
-         "ds_write_b32 ds_write_b8 ds_write_b16 ds_write_b8_d16_hi ds_write_b16_d16_hi ds_add_u32 ds_add_f32"),
+         "ds_write_b32 ds_write_b8 ds_write_b16 ds_write_b8_d16_hi ds_write_b16_d16_hi ds_add_f32 "
+         + " ".join(f"ds_{name}" for name in _DS_ATOMICS)),
         ("v7, v[8:9] offset:0x1234", DS_FIELDS | {"data0": 8, "offset0": 0x34, "offset1": 0x12}, "ds_write_b64"),
         ("v7, v[8:10] offset:0x1234", DS_FIELDS | {"data0": 8, "offset0": 0x34, "offset1": 0x12}, "ds_write_b96"),
         ("v7, v[8:11] offset:0x1234", DS_FIELDS | {"data0": 8, "offset0": 0x34, "offset1": 0x12}, "ds_write_b128"),
@@ -258,32 +275,30 @@ MEMORY: dict[str, list[Template]] = {
         ("v7, v[8:9], v[10:11] offset0:3 offset1:6", DS_FIELDS | {"data0": 8, "data1": 10, "offset0": 3, "offset1": 6},
          "ds_write2_b64 ds_write2st64_b64"),
         ("v5, v7, v9 offset:0x1234", DS_FIELDS | {"vdst": 5, "data0": 9, "offset0": 0x34, "offset1": 0x12},
-         "ds_bpermute_b32 ds_permute_b32 ds_add_rtn_u32"),
+         "ds_bpermute_b32 ds_permute_b32 ds_wrxchg_rtn_b32 ds_add_rtn_f32 " + " ".join(f"ds_{name.replace('_', '_rtn_')}" for name in _DS_ATOMICS)),
+        ("v7, v9, v11 offset:0x1234", DS_FIELDS | {"data0": 9, "data1": 11, "offset0": 0x34, "offset1": 0x12}, "ds_cmpst_b32"),
+        ("v5, v7, v9, v11 offset:0x1234", DS_FIELDS | {"vdst": 5, "data0": 9, "data1": 11, "offset0": 0x34, "offset1": 0x12}, "ds_cmpst_rtn_b32"),
     ],
     "GLOBAL": [
         *_by_width("{}, v[8:9], off offset:-24", FLAT_FIELDS | {"offset": 0x2000 - 24}, "global_load_", "vdst", _LOADS),
         *_by_width("v[8:9], {}, off offset:-24", FLAT_FIELDS | {"offset": 0x2000 - 24}, "global_store_", "data", _STORES),
-        ("v[8:9], v4, off", FLAT_FIELDS | {"data": 4}, "global_atomic_add global_atomic_add_f32"),
+        *_atomics("v[8:9], {}, off", FLAT_FIELDS, "global_", "data"),
     ],
     "FLAT": [
         *_by_width("{}, v[8:9] offset:24", FLAT_FIELDS | {"offset": 24, "saddr": 0}, "flat_load_", "vdst", _LOADS),
         *_by_width("v[8:9], {} offset:24", FLAT_FIELDS | {"offset": 24, "saddr": 0}, "flat_store_", "data", _STORES),
-        ("v[8:9], v4", FLAT_FIELDS | {"data": 4, "saddr": 0}, "flat_atomic_add flat_atomic_add_f32"),
+        *_atomics("v[8:9], {}", FLAT_FIELDS | {"saddr": 0}, "flat_", "data"),
     ],
     "SCRATCH": [
-        ("v4, v8, off", FLAT_FIELDS | {"vdst": 4, "sve": 1}, "scratch_load_dword scratch_load_ubyte"),
-        ("v[4:5], v8, off", FLAT_FIELDS | {"vdst": 4, "sve": 1}, "scratch_load_dwordx2"),
-        ("v[4:7], v8, off", FLAT_FIELDS | {"vdst": 4, "sve": 1}, "scratch_load_dwordx4"),
-        ("v8, v4, off", FLAT_FIELDS | {"data": 4, "sve": 1}, "scratch_store_dword"),
-        ("v8, v[4:5], off", FLAT_FIELDS | {"data": 4, "sve": 1}, "scratch_store_dwordx2"),
-        ("v8, v[4:7], off", FLAT_FIELDS | {"data": 4, "sve": 1}, "scratch_store_dwordx4"),
+        *_by_width("{}, v8, off", FLAT_FIELDS | {"sve": 1}, "scratch_load_", "vdst", _LOADS),
+        *_by_width("v8, {}, off", FLAT_FIELDS | {"sve": 1}, "scratch_store_", "data", _STORES),
     ],
     "MUBUF": [
         *_by_width("{}, v7, s[8:11], s13 offen offset:291", MUBUF_FIELDS | {"offen": 1, "vaddr": 7, "offset": 291, "soffset": 13},
                    "buffer_load_", "vdata", _LOADS),
         *_by_width("{}, v7, s[8:11], s13 offen offset:291", MUBUF_FIELDS | {"offen": 1, "vaddr": 7, "offset": 291, "soffset": 13},
                    "buffer_store_", "vdata", _STORES),
-        ("v4, off, s[8:11], 0", MUBUF_FIELDS | {"vdata": 4}, "buffer_atomic_add buffer_atomic_add_f32"),
+        *_atomics("{}, off, s[8:11], 0", MUBUF_FIELDS, "buffer_", "vdata"),
         ("sc1", MUBUF_FIELDS | {"sc1": 1, "srsrc": 0, "soffset": 0}, "buffer_wbl2 buffer_inv"),
     ],
 }  # fmt: skip

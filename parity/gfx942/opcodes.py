@@ -61,7 +61,7 @@ SOPP: dict[int, str] = {
 SMEM: dict[int, str] = {
     0: "s_load_dword", 1: "s_load_dwordx2", 2: "s_load_dwordx4", 3: "s_load_dwordx8", 4: "s_load_dwordx16",
     8: "s_buffer_load_dword", 9: "s_buffer_load_dwordx2", 10: "s_buffer_load_dwordx4", 11: "s_buffer_load_dwordx8",
-    32: "s_dcache_inv", 33: "s_dcache_wb", 36: "s_memtime", 37: "s_memrealtime",
+    12: "s_buffer_load_dwordx16", 32: "s_dcache_inv", 33: "s_dcache_wb", 36: "s_memtime", 37: "s_memrealtime",
 }
 
 VOP1: dict[int, str] = {
@@ -129,11 +129,11 @@ VOP3: dict[int, str] = {
     499: "v_xad_u32", 509: "v_lshl_add_u32", 510: "v_add_lshl_u32", 511: "v_add3_u32", 512: "v_lshl_or_b32",
     513: "v_and_or_b32", 514: "v_or3_b32", 516: "v_mad_u16", 517: "v_mad_i16", 520: "v_lshl_add_u64",
     640: "v_add_f64", 641: "v_mul_f64", 645: "v_mul_lo_u32", 646: "v_mul_hi_u32", 647: "v_mul_hi_i32",
-    648: "v_ldexp_f32", 649: "v_readlane_b32", 651: "v_bcnt_u32_b32", 652: "v_mbcnt_lo_u32_b32",
-    653: "v_mbcnt_hi_u32_b32", 655: "v_lshlrev_b64", 656: "v_lshrrev_b64", 657: "v_ashrrev_i64", 659: "v_bfm_b32",
-    660: "v_cvt_pknorm_i16_f32", 662: "v_cvt_pkrtz_f16_f32", 663: "v_cvt_pk_u16_u32", 664: "v_cvt_pk_i16_i32",
-    668: "v_add_i32", 669: "v_sub_i32", 672: "v_pack_b32_f16", 674: "v_cvt_pk_fp8_f32", 675: "v_cvt_pk_bf8_f32",
-    676: "v_cvt_sr_fp8_f32", 677: "v_cvt_sr_bf8_f32",
+    648: "v_ldexp_f32", 649: "v_readlane_b32", 650: "v_writelane_b32", 651: "v_bcnt_u32_b32",
+    652: "v_mbcnt_lo_u32_b32", 653: "v_mbcnt_hi_u32_b32", 655: "v_lshlrev_b64", 656: "v_lshrrev_b64",
+    657: "v_ashrrev_i64", 659: "v_bfm_b32", 660: "v_cvt_pknorm_i16_f32", 662: "v_cvt_pkrtz_f16_f32",
+    663: "v_cvt_pk_u16_u32", 664: "v_cvt_pk_i16_i32", 668: "v_add_i32", 669: "v_sub_i32", 672: "v_pack_b32_f16",
+    674: "v_cvt_pk_fp8_f32", 675: "v_cvt_pk_bf8_f32", 676: "v_cvt_sr_fp8_f32", 677: "v_cvt_sr_bf8_f32",
 }
 
 VOP3P: dict[int, str] = {
@@ -151,14 +151,19 @@ VOP3P: dict[int, str] = {
 }
 
 DS: dict[int, str] = {
-    0: "ds_add_u32", 13: "ds_write_b32", 14: "ds_write2_b32", 15: "ds_write2st64_b32", 21: "ds_add_f32",
-    30: "ds_write_b8", 31: "ds_write_b16", 32: "ds_add_rtn_u32", 54: "ds_read_b32", 55: "ds_read2_b32",
-    56: "ds_read2st64_b32", 57: "ds_read_i8", 58: "ds_read_u8", 59: "ds_read_i16", 60: "ds_read_u16",
-    61: "ds_swizzle_b32", 62: "ds_permute_b32", 63: "ds_bpermute_b32", 77: "ds_write_b64", 78: "ds_write2_b64",
-    79: "ds_write2st64_b64", 84: "ds_write_b8_d16_hi", 85: "ds_write_b16_d16_hi", 86: "ds_read_u8_d16",
-    87: "ds_read_u8_d16_hi", 90: "ds_read_u16_d16", 91: "ds_read_u16_d16_hi", 118: "ds_read_b64",
-    119: "ds_read2_b64", 120: "ds_read2st64_b64", 222: "ds_write_b96", 223: "ds_write_b128", 254: "ds_read_b96",
-    255: "ds_read_b128",
+    0: "ds_add_u32", 1: "ds_sub_u32", 3: "ds_inc_u32", 4: "ds_dec_u32", 5: "ds_min_i32", 6: "ds_max_i32",
+    7: "ds_min_u32", 8: "ds_max_u32", 9: "ds_and_b32", 10: "ds_or_b32", 11: "ds_xor_b32", 13: "ds_write_b32",
+    14: "ds_write2_b32", 15: "ds_write2st64_b32", 16: "ds_cmpst_b32", 21: "ds_add_f32", 30: "ds_write_b8",
+    31: "ds_write_b16", 32: "ds_add_rtn_u32", 33: "ds_sub_rtn_u32", 35: "ds_inc_rtn_u32", 36: "ds_dec_rtn_u32",
+    37: "ds_min_rtn_i32", 38: "ds_max_rtn_i32", 39: "ds_min_rtn_u32", 40: "ds_max_rtn_u32", 41: "ds_and_rtn_b32",
+    42: "ds_or_rtn_b32", 43: "ds_xor_rtn_b32", 45: "ds_wrxchg_rtn_b32", 48: "ds_cmpst_rtn_b32",
+    53: "ds_add_rtn_f32", 54: "ds_read_b32", 55: "ds_read2_b32", 56: "ds_read2st64_b32", 57: "ds_read_i8",
+    58: "ds_read_u8", 59: "ds_read_i16", 60: "ds_read_u16", 61: "ds_swizzle_b32", 62: "ds_permute_b32",
+    63: "ds_bpermute_b32", 77: "ds_write_b64", 78: "ds_write2_b64", 79: "ds_write2st64_b64",
+    84: "ds_write_b8_d16_hi", 85: "ds_write_b16_d16_hi", 86: "ds_read_u8_d16", 87: "ds_read_u8_d16_hi",
+    88: "ds_read_i8_d16", 89: "ds_read_i8_d16_hi", 90: "ds_read_u16_d16", 91: "ds_read_u16_d16_hi",
+    118: "ds_read_b64", 119: "ds_read2_b64", 120: "ds_read2st64_b64", 222: "ds_write_b96", 223: "ds_write_b128",
+    254: "ds_read_b96", 255: "ds_read_b128",
 }
 
 MUBUF: dict[int, str] = {
@@ -167,8 +172,16 @@ MUBUF: dict[int, str] = {
     24: "buffer_store_byte", 25: "buffer_store_byte_d16_hi", 26: "buffer_store_short",
     27: "buffer_store_short_d16_hi", 28: "buffer_store_dword", 29: "buffer_store_dwordx2",
     30: "buffer_store_dwordx3", 31: "buffer_store_dwordx4", 32: "buffer_load_ubyte_d16",
-    33: "buffer_load_ubyte_d16_hi", 36: "buffer_load_short_d16", 37: "buffer_load_short_d16_hi", 40: "buffer_wbl2",
-    41: "buffer_inv", 66: "buffer_atomic_add", 77: "buffer_atomic_add_f32",
+    33: "buffer_load_ubyte_d16_hi", 34: "buffer_load_sbyte_d16", 35: "buffer_load_sbyte_d16_hi",
+    36: "buffer_load_short_d16", 37: "buffer_load_short_d16_hi", 40: "buffer_wbl2", 41: "buffer_inv",
+    64: "buffer_atomic_swap", 65: "buffer_atomic_cmpswap", 66: "buffer_atomic_add", 67: "buffer_atomic_sub",
+    68: "buffer_atomic_smin", 69: "buffer_atomic_umin", 70: "buffer_atomic_smax", 71: "buffer_atomic_umax",
+    72: "buffer_atomic_and", 73: "buffer_atomic_or", 74: "buffer_atomic_xor", 75: "buffer_atomic_inc",
+    76: "buffer_atomic_dec", 77: "buffer_atomic_add_f32", 96: "buffer_atomic_swap_x2",
+    97: "buffer_atomic_cmpswap_x2", 98: "buffer_atomic_add_x2", 99: "buffer_atomic_sub_x2",
+    100: "buffer_atomic_smin_x2", 101: "buffer_atomic_umin_x2", 102: "buffer_atomic_smax_x2",
+    103: "buffer_atomic_umax_x2", 104: "buffer_atomic_and_x2", 105: "buffer_atomic_or_x2",
+    106: "buffer_atomic_xor_x2", 107: "buffer_atomic_inc_x2", 108: "buffer_atomic_dec_x2",
 }
 
 FLAT: dict[int, str] = {
@@ -176,13 +189,25 @@ FLAT: dict[int, str] = {
     20: "flat_load_dword", 21: "flat_load_dwordx2", 22: "flat_load_dwordx3", 23: "flat_load_dwordx4",
     24: "flat_store_byte", 25: "flat_store_byte_d16_hi", 26: "flat_store_short", 27: "flat_store_short_d16_hi",
     28: "flat_store_dword", 29: "flat_store_dwordx2", 30: "flat_store_dwordx3", 31: "flat_store_dwordx4",
-    32: "flat_load_ubyte_d16", 33: "flat_load_ubyte_d16_hi", 36: "flat_load_short_d16",
-    37: "flat_load_short_d16_hi", 66: "flat_atomic_add", 77: "flat_atomic_add_f32",
+    32: "flat_load_ubyte_d16", 33: "flat_load_ubyte_d16_hi", 34: "flat_load_sbyte_d16",
+    35: "flat_load_sbyte_d16_hi", 36: "flat_load_short_d16", 37: "flat_load_short_d16_hi", 64: "flat_atomic_swap",
+    65: "flat_atomic_cmpswap", 66: "flat_atomic_add", 67: "flat_atomic_sub", 68: "flat_atomic_smin",
+    69: "flat_atomic_umin", 70: "flat_atomic_smax", 71: "flat_atomic_umax", 72: "flat_atomic_and",
+    73: "flat_atomic_or", 74: "flat_atomic_xor", 75: "flat_atomic_inc", 76: "flat_atomic_dec",
+    77: "flat_atomic_add_f32", 96: "flat_atomic_swap_x2", 97: "flat_atomic_cmpswap_x2", 98: "flat_atomic_add_x2",
+    99: "flat_atomic_sub_x2", 100: "flat_atomic_smin_x2", 101: "flat_atomic_umin_x2", 102: "flat_atomic_smax_x2",
+    103: "flat_atomic_umax_x2", 104: "flat_atomic_and_x2", 105: "flat_atomic_or_x2", 106: "flat_atomic_xor_x2",
+    107: "flat_atomic_inc_x2", 108: "flat_atomic_dec_x2",
 }
 
 SCRATCH: dict[int, str] = {
-    16: "scratch_load_ubyte", 20: "scratch_load_dword", 21: "scratch_load_dwordx2", 23: "scratch_load_dwordx4",
-    28: "scratch_store_dword", 29: "scratch_store_dwordx2", 31: "scratch_store_dwordx4",
+    16: "scratch_load_ubyte", 17: "scratch_load_sbyte", 18: "scratch_load_ushort", 19: "scratch_load_sshort",
+    20: "scratch_load_dword", 21: "scratch_load_dwordx2", 22: "scratch_load_dwordx3", 23: "scratch_load_dwordx4",
+    24: "scratch_store_byte", 25: "scratch_store_byte_d16_hi", 26: "scratch_store_short",
+    27: "scratch_store_short_d16_hi", 28: "scratch_store_dword", 29: "scratch_store_dwordx2",
+    30: "scratch_store_dwordx3", 31: "scratch_store_dwordx4", 32: "scratch_load_ubyte_d16",
+    33: "scratch_load_ubyte_d16_hi", 34: "scratch_load_sbyte_d16", 35: "scratch_load_sbyte_d16_hi",
+    36: "scratch_load_short_d16", 37: "scratch_load_short_d16_hi",
 }
 
 GLOBAL: dict[int, str] = {
@@ -191,6 +216,14 @@ GLOBAL: dict[int, str] = {
     24: "global_store_byte", 25: "global_store_byte_d16_hi", 26: "global_store_short",
     27: "global_store_short_d16_hi", 28: "global_store_dword", 29: "global_store_dwordx2",
     30: "global_store_dwordx3", 31: "global_store_dwordx4", 32: "global_load_ubyte_d16",
-    33: "global_load_ubyte_d16_hi", 36: "global_load_short_d16", 37: "global_load_short_d16_hi",
-    66: "global_atomic_add", 77: "global_atomic_add_f32",
+    33: "global_load_ubyte_d16_hi", 34: "global_load_sbyte_d16", 35: "global_load_sbyte_d16_hi",
+    36: "global_load_short_d16", 37: "global_load_short_d16_hi", 64: "global_atomic_swap",
+    65: "global_atomic_cmpswap", 66: "global_atomic_add", 67: "global_atomic_sub", 68: "global_atomic_smin",
+    69: "global_atomic_umin", 70: "global_atomic_smax", 71: "global_atomic_umax", 72: "global_atomic_and",
+    73: "global_atomic_or", 74: "global_atomic_xor", 75: "global_atomic_inc", 76: "global_atomic_dec",
+    77: "global_atomic_add_f32", 96: "global_atomic_swap_x2", 97: "global_atomic_cmpswap_x2",
+    98: "global_atomic_add_x2", 99: "global_atomic_sub_x2", 100: "global_atomic_smin_x2",
+    101: "global_atomic_umin_x2", 102: "global_atomic_smax_x2", 103: "global_atomic_umax_x2",
+    104: "global_atomic_and_x2", 105: "global_atomic_or_x2", 106: "global_atomic_xor_x2",
+    107: "global_atomic_inc_x2", 108: "global_atomic_dec_x2",
 }
