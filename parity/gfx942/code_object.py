@@ -20,6 +20,7 @@ from typing import Any
 
 import msgpack
 from elftools.common.exceptions import ELFError
+from elftools.construct.core import ConstructError
 from elftools.elf.elffile import ELFFile
 
 from parity.gfx942 import native
@@ -28,6 +29,11 @@ from parity.gfx942.faults import BadCodeObject
 # What pyelftools, msgpack and the reading below raise on bytes that are no such file.
 _MALFORMED = (
     ELFError,
+    ConstructError,
+    AssertionError,
+    ArithmeticError,
+    MemoryError,
+    RecursionError,
     struct.error,
     KeyError,
     IndexError,
@@ -39,6 +45,10 @@ _MALFORMED = (
 )
 # Directives that read other files, and those that could build such a directive out of pieces.
 _REFUSED_DIRECTIVES = re.compile(r"\.(incbin|include|macro|altmacro|irpc?)\b")
+ASSEMBLER_SECONDS = 20.0  # the largest kernels take 0.1
+_QUOTE = re.compile(r'(?<!\\)"')
+KERNARG_LIMIT = 65536  # bytes; compilers stop at 4 KiB
+USER_SGPR_LIMIT = 16  # LLVM AMDGPU guide, "Initial Kernel Execution State"
 EF_AMDGPU_MACH_GFX942 = 0x4C  # low byte of e_flags (LLVM AMDGPU guide, "ELF Header")
 
 
@@ -117,11 +127,13 @@ def assemble(text: str) -> bytes:
         refused = _REFUSED_DIRECTIVES.search(line)
         if refused:
             raise BadCodeObject(f"line {number}: {refused[0]} is not allowed")
+        if len(_QUOTE.findall(line.partition(";")[0].partition("//")[0])) % 2:
+            raise BadCodeObject(f"line {number}: a string that does not end")  # clang would not end either
     with tempfile.TemporaryDirectory() as folder:
         source, built, linked = (Path(folder) / part for part in ("kernel.s", "kernel.o", "kernel.hsaco"))
-        source.write_text(text)
+        source.write_bytes(text.encode("utf-8", "replace"))
         try:
-            native.zig_tool("clang", "--target=amdgcn-amd-amdhsa", "-mcpu=gfx942", "-c", str(source), "-o", str(built))
+            native.zig_tool("clang", "--target=amdgcn-amd-amdhsa", "-mcpu=gfx942", "-c", str(source), "-o", str(built), timeout=ASSEMBLER_SECONDS)
             native.zig_tool("ld.lld", "-shared", str(built), "-o", str(linked))
         except subprocess.CalledProcessError as error:
             raise BadCodeObject(error.stderr.replace(str(source), "line").strip()) from error
@@ -143,7 +155,7 @@ def _read(data: bytes, name: str | None) -> Kernel:
     rsrc3, rsrc1, rsrc2 = struct.unpack_from("<III", descriptor, 44)
     properties, preload = struct.unpack_from("<HH", descriptor, 56)
     start = descriptor_address + entry_offset - text["sh_addr"]
-    return Kernel(
+    kernel = Kernel(
         name=entry[".name"], text=text.data(), entry=start,
         vgprs=((rsrc1 & 0x3F) + 1) * 8,  # granules of 8 (gfx90a and later)
         accum_offset=((rsrc3 & 0x3F) + 1) * 4,
@@ -154,6 +166,26 @@ def _read(data: bytes, name: str | None) -> Kernel:
         work_item_dims=(rsrc2 >> 11 & 3) + 1, float_mode=rsrc1 >> 12 & 0xFF, ieee_mode=bool(rsrc1 >> 23 & 1),
         dx10_clamp=bool(rsrc1 >> 21 & 1), sha256=hashlib.sha256(data).hexdigest(),
     )  # fmt: skip
+    _check(kernel)
+    return kernel
+
+
+def _check(kernel: Kernel) -> None:
+    """What no compiler writes and a launch could not survive. Raises BadCodeObject."""
+    if not isinstance(kernel.name, str):
+        raise BadCodeObject(f"a kernel named {kernel.name!r}")
+    if not isinstance(kernel.kernarg_bytes, int) or not 0 <= kernel.kernarg_bytes <= KERNARG_LIMIT:
+        raise BadCodeObject(f"{kernel.name}: kernarg segment of {kernel.kernarg_bytes!r} bytes")
+    for argument in kernel.arguments:
+        if not (isinstance(argument.offset, int) and isinstance(argument.size, int) and isinstance(argument.kind, str)):
+            raise BadCodeObject(f"{kernel.name}: {argument}")
+        if argument.offset < 0 or argument.size < 0 or argument.offset + argument.size > max(kernel.kernarg_bytes, 8):
+            raise BadCodeObject(f"{kernel.name}: {argument} lies outside the {kernel.kernarg_bytes} bytes of the kernarg segment")
+    scalars = sum(width for _, width in kernel.user_sgprs) + kernel.preload_sgprs
+    if scalars > USER_SGPR_LIMIT or 4 * (kernel.preload_offset + kernel.preload_sgprs) > max(kernel.kernarg_bytes, 8):
+        raise BadCodeObject(f"{kernel.name}: {scalars} user SGPRs, {kernel.preload_sgprs} of them from dword {kernel.preload_offset} of the kernarg segment")
+    if not 0 <= kernel.entry < len(kernel.text):
+        raise BadCodeObject(f"{kernel.name}: entry {kernel.entry:#x} outside the code (0..{len(kernel.text):#x})")
 
 
 def _user_sgprs(properties: int) -> tuple[tuple[str, int], ...]:

@@ -22,6 +22,7 @@ from parity.gfx942.program import Program, fidelity_of, program_of
 from parity.gfx942.records import EXEC, LANES, NO_ROW, Family, Machine, Region, Touch, Watched
 
 LDS_LIMIT = 65536  # bytes a workgroup (CDNA3 ISA, "Local Data Share")
+SCRATCH_LIMIT = 65536  # bytes a work-item
 STEP_LIMIT = 50_000_000  # instructions of one wave; a kernel that needs more does not end
 MODE_NEAREST_DENORMALS = 0xF0  # FLOAT_MODE: round to nearest even, denormals kept, for all precisions
 SLICE = 64  # workgroups between two looks at the keyboard
@@ -132,6 +133,8 @@ def _check(kernel: Kernel, grid: Dims, block: Dims, dynamic_lds: int) -> None:
         raise ValueError(
             f"{kernel.name}: {kernel.lds_bytes} + {dynamic_lds} bytes of LDS; a workgroup has at most {LDS_LIMIT}"
         )
+    if kernel.scratch_bytes > SCRATCH_LIMIT:
+        raise Unsupported(f"{kernel.name}: {kernel.scratch_bytes} bytes of scratch a work-item; at most {SCRATCH_LIMIT} here")
     if np.float32(2.0**-149) * np.float32(1) == 0:
         raise ValueError("this process flushes denormal floats to zero (torch.set_flush_denormal?); gfx942 does not")
 

@@ -32,11 +32,17 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "logits-parity"
 
 
-def zig_tool(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a tool of PyPI's `ziglang` (clang, ld.lld). Raises CalledProcessError with its stderr when it fails."""
+def zig_tool(*arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    """Run a tool of PyPI's `ziglang` (clang, ld.lld). Raises CalledProcessError with its stderr when it fails, or does not end:
+    clang's assembler is known to loop for ever on some malformed text."""
     command = [sys.executable, "-m", "ziglang", *arguments]
     # cwd: `python -m` would take a folder named ziglang out of the user's; all paths given here are absolute
-    return subprocess.run(command, check=True, capture_output=True, text=True, cwd=os.sep)
+    try:
+        return subprocess.run(
+            command, check=True, capture_output=True, text=True, cwd=os.sep, stdin=subprocess.DEVNULL, timeout=timeout
+        )
+    except subprocess.TimeoutExpired:
+        raise subprocess.CalledProcessError(1, command, stderr=f"no end after {timeout:.0f} s") from None
 
 
 @cache
