@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import argparse
 import collections
+import importlib
 import io
 import random
 import sys
+from typing import Any
 
 import numpy as np
 from elftools.elf.elffile import ELFFile
@@ -22,8 +24,11 @@ from parity.gfx942.code_object import assemble
 from tests.gfx942_assembly import Source, allocations, pointer, text_of
 from tests.gfx942_templates import TEMPLATES
 
+# The package's `launch` is the function; this is its module.
+launching: Any = importlib.import_module("parity.gfx942.launch")
 SIZE = 4096  # bytes of the one buffer
 STEPS = 3000
+GUARD, PATTERN = 1 << 15, 0xA5
 # Control flow would leave most of a kernel unexecuted; these are added where wanted.
 _LEFT_OUT = ("s_endpgm", "s_branch", "s_cbranch", "s_setpc", "s_swappc", "s_trap", "s_sethalt", "s_sendmsg", "s_barrier")
 _PROLOGUE = """s_load_dwordx2 s[8:9], s[0:1], 0x0
@@ -80,6 +85,32 @@ def mutated(code: bytes, generator: random.Random) -> bytes:
     return bytes(data)
 
 
+_storage: list[tuple[str, np.ndarray, int, int]] = []  # of the last launch: name, array with guards, first byte, size
+
+
+def guard_storage() -> None:
+    """Put guard zones around all that the engine writes, so that a write beyond an array shows at once."""
+    inner = launching._machine
+
+    def machine(*arguments: Any, **options: Any) -> Any:
+        made, kept = inner(*arguments, **options)
+        _storage.clear()
+        for name, array in kept[0].items():
+            raw = array.view(np.uint8).ravel()
+            guarded = np.full(raw.size + 2 * GUARD, PATTERN, np.uint8)
+            guarded[GUARD : GUARD + raw.size] = raw
+            setattr(made, name, guarded.ctypes.data + GUARD)
+            _storage.append((name, guarded, GUARD, raw.size))
+        return made, kept
+
+    launching._machine = machine
+
+
+def check_guards() -> None:
+    for name, guarded, first, size in _storage:
+        assert (guarded[:first] == PATTERN).all() and (guarded[first + size :] == PATTERN).all(), f"written beyond {name}"
+
+
 def run(kernel: Kernel, generator: random.Random) -> str:
     """Launch and name the outcome."""
     buffer = np.zeros(SIZE // 4, np.uint32)
@@ -102,6 +133,7 @@ def main() -> None:
     options = parser.parse_args()
     generator = random.Random(options.seed)
     outcomes: collections.Counter[str] = collections.Counter()
+    guard_storage()
     codes = seeds(generator)
     for code in codes:
         load(code)
@@ -115,6 +147,7 @@ def main() -> None:
             outcomes["BadCodeObject"] += 1
             continue
         outcomes[run(kernel, generator)] += 1
+        check_guards()
     every = lines()
     for _ in range(options.texts):
         text = list(text_of(Source("k", "\n".join([_PROLOGUE, *generator.sample(every, 10)]), ((8, "global_buffer"),))))

@@ -25,6 +25,7 @@ from elftools.elf.elffile import ELFFile
 
 from parity.gfx942 import native
 from parity.gfx942.faults import BadCodeObject
+from parity.gfx942.lines import line_table
 
 # What pyelftools, msgpack and the reading below raise on bytes that are no such file.
 _MALFORMED = (
@@ -158,13 +159,14 @@ def _read(data: bytes, name: str | None) -> Kernel:
     kernel = Kernel(
         name=entry[".name"], text=text.data(), entry=start,
         vgprs=((rsrc1 & 0x3F) + 1) * 8,  # granules of 8 (gfx90a and later)
-        accum_offset=((rsrc3 & 0x3F) + 1) * 4,
+        accum_offset=min(((rsrc3 & 0x3F) + 1) * 4, ((rsrc1 & 0x3F) + 1) * 8),
         lds_bytes=struct.unpack_from("<I", descriptor, 0)[0], scratch_bytes=struct.unpack_from("<I", descriptor, 4)[0],
         kernarg_bytes=entry[".kernarg_segment_size"], arguments=arguments, user_sgprs=_user_sgprs(properties),
         preload_sgprs=preload & 0x7F, preload_offset=preload >> 7,
         workgroup_id=(bool(rsrc2 >> 7 & 1), bool(rsrc2 >> 8 & 1), bool(rsrc2 >> 9 & 1)),
         work_item_dims=(rsrc2 >> 11 & 3) + 1, float_mode=rsrc1 >> 12 & 0xFF, ieee_mode=bool(rsrc1 >> 23 & 1),
         dx10_clamp=bool(rsrc1 >> 21 & 1), sha256=hashlib.sha256(data).hexdigest(),
+        lines=line_table(elf, text["sh_addr"], text["sh_size"]),
     )  # fmt: skip
     _check(kernel)
     return kernel

@@ -192,7 +192,7 @@ def _machine(
         "patterns": program.patterns,
     }
     machine = Machine(steps=ctypes.addressof(program.steps), step_count=len(program.steps), entry=program.entry, vgprs=kernel.vgprs,
-                      accum_offset=min(kernel.accum_offset, kernel.vgprs), lds_bytes=lds, scratch_bytes=scratch,
+                      accum_offset=kernel.accum_offset, lds_bytes=lds, scratch_bytes=scratch,
                       waves_per_group=waves, wave_count=waves, checks=int(checks))  # fmt: skip
     for name, buffer in buffers.items():
         setattr(machine, name, buffer.ctypes.data)
