@@ -35,7 +35,7 @@ STEERING_NAMES = ("ARCH", "COMPILE_ONLY", "GPU_ARCHS", "DISABLE_LLVM_OPT", "ROCM
 
 
 class ArmError(Exception):
-    """kind: import-error, compile-error, wrapper-error, memory-fault, input-modified, crash (findings about the arm); unsupported, no-launch,
+    """kind: import-error, compile-error, wrapper-error, kernel-fault, unwritten, input-modified, crash (findings about the arm); unsupported, no-launch,
     killed, timeout, no-space (nothing is known about the kernel); not-importable (the arm never started). text: one line."""
 
     def __init__(self, kind: str, text: str) -> None:

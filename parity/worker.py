@@ -74,6 +74,10 @@ class NoLaunch(Exception):
     """A wrapper that answers without its kernel proves nothing about the kernel, however right the answer."""
 
 
+class Unwritten(Exception):
+    """Part of the logits is what the memory happened to hold."""
+
+
 class InputModified(Exception):
     """A wrapper or kernel changed what the caller gave it."""
 
@@ -112,6 +116,9 @@ class ExecutorDevice:
             )
         if not self._call.wrote(logits):
             raise NoLaunch("the wrapper launched a kernel, but returned logits in memory that no launch wrote")
+        unwritten = self._call.unwritten(logits)
+        if unwritten:
+            raise Unwritten(f"{unwritten:,} of {logits.numel():,} logits were never written")
         return logits, [asdict(launch) for launch in self._call.launches]
 
 
@@ -160,11 +167,12 @@ def _describe(module: types.ModuleType, device: ExecutorDevice | GpuDevice) -> d
 
 
 _KINDS = {
-    "ExecutionFault": "memory-fault",
+    "ExecutionFault": "kernel-fault",
     "Unsupported": "unsupported",
     "BadCodeObject": "compile-error",
     "NoLaunch": "no-launch",
     "InputModified": "input-modified",
+    "Unwritten": "unwritten",
 }
 
 

@@ -67,6 +67,7 @@ def test_right_logits_pass(arms: dict[str, Arm]) -> None:
             "no-launch",
             "NoLaunch: the wrapper launched a kernel, but returned logits in memory that no launch wrote",
         ),
+        ("unwritten", "unwritten", f"Unwritten: 1 of {CASE.m * CASE.n:,} logits were never written"),
         ("modify", "input-modified", "InputModified: the caller's KV was changed"),
     ],
 )

@@ -88,8 +88,41 @@ def test_a_record_remembers_what_is_alive_and_forgets_what_is_not() -> None:
         address = gone.data_ptr()
         del gone
         gc.collect()
-        live = {name for _, name in record._live().values()}
+        live = {allocation.name for allocation in record._live().values()}
     assert "given" in live
     assert any("full" in name for name in live)
     assert address not in record._live()
     assert made.untyped_storage().data_ptr() in record._live()
+
+
+def undefined_bytes(record: CallRecord, tensor: torch.Tensor) -> int:
+    """How many bytes of the tensor's storage count as unwritten."""
+    known = record._live()[tensor.untyped_storage().data_ptr()]
+    return 0 if known.undefined is None else int((known.undefined != 0).sum())
+
+
+def test_memory_that_nobody_wrote_counts_as_unwritten_until_torch_writes_it() -> None:
+    with CallRecord({"given": torch.zeros(10)}) as record:
+        fresh = torch.empty(8, 4)
+        like, new = torch.empty_like(fresh), fresh.new_empty(3)
+        assert [undefined_bytes(record, part) for part in (fresh, like, new)] == [128, 128, 12]
+        assert undefined_bytes(record, torch.zeros(5)) == 0
+        fresh[:, :2].abs()  # reading is not writing
+        assert undefined_bytes(record, fresh) == 128
+        fresh[:2].fill_(1.0)
+        torch.add(torch.ones(3), 1, out=new)
+        assert [undefined_bytes(record, part) for part in (fresh, like, new)] == [0, 128, 0]
+
+
+def test_unwritten_elements_of_a_result_are_counted_in_its_view_only() -> None:
+    with CallRecord({}) as record:
+        padded = torch.empty(4, 16)
+        view = padded[:, :10]
+    known = record._live()[padded.untyped_storage().data_ptr()]
+    assert known.undefined is not None
+    assert record.unwritten(view) == 40
+    written = known.undefined.reshape(4, 64)
+    written[:, :40] = 0  # as the stores of a kernel leave it
+    assert (record.unwritten(view), record.unwritten(padded)) == (0, 24)
+    written[2, 7] = 0x80  # one bit of one byte
+    assert record.unwritten(view) == 1

@@ -23,7 +23,7 @@ from parity.gfx942.code_object import Kernel, load
 from parity.gfx942.faults import BadCodeObject, ExecutionFault, ExecutorError, Unsupported
 from parity.gfx942.launch import Fidelity, LaunchReport, launch
 from parity.gfx942.memory import Allocation
-from parity.gfx942.repeat import approximation_shows, check_schedules
+from parity.gfx942.repeat import check_schedules, launch_and_move
 
 __all__ = [
     "Allocation",
@@ -34,8 +34,8 @@ __all__ = [
     "Kernel",
     "LaunchReport",
     "Unsupported",
-    "approximation_shows",
     "check_schedules",
     "launch",
+    "launch_and_move",
     "load",
 ]

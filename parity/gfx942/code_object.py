@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -166,10 +167,16 @@ def _read(data: bytes, name: str | None) -> Kernel:
         workgroup_id=(bool(rsrc2 >> 7 & 1), bool(rsrc2 >> 8 & 1), bool(rsrc2 >> 9 & 1)),
         work_item_dims=(rsrc2 >> 11 & 3) + 1, float_mode=rsrc1 >> 12 & 0xFF, ieee_mode=bool(rsrc1 >> 23 & 1),
         dx10_clamp=bool(rsrc1 >> 21 & 1), sha256=hashlib.sha256(data).hexdigest(),
-        lines=line_table(elf, text["sh_addr"], text["sh_size"]),
+        lines=_lines(data),
     )  # fmt: skip
     _check(kernel)
     return kernel
+
+
+@lru_cache(maxsize=8)
+def _lines(data: bytes) -> dict[int, str]:
+    """Lines of a whole file, which may hold many kernels."""
+    return line_table(ELFFile(io.BytesIO(data)))
 
 
 def _check(kernel: Kernel) -> None:

@@ -82,9 +82,7 @@ def launch(
     packed.undefined[: kernel.kernarg_bytes] = 0
     allocations = sorted_allocations([*memory, packed])
     regions = (Region * len(allocations))(*(region_of(part) for part in allocations))
-    program = program_of(
-        kernel.text, kernel.entry + (256 if kernel.preload_sgprs else 0), kernel.vgprs, kernel.accum_offset
-    )
+    program = program_for(kernel)
     counts = np.zeros(len(program.steps), np.uint64)
     machine, kept = _machine(kernel, program, grid, block, dynamic_lds, checks=checks)
     machine.counts, machine.step_limit = counts.ctypes.data, step_limit
@@ -106,6 +104,11 @@ def launch(
             raise error
     del kept
     return _report(program, counts, groups * machine.waves_per_group, regions)
+
+
+def program_for(kernel: Kernel) -> Program:
+    """The kernel translated. With preloaded arguments the hardware starts 256 bytes behind the entry, where no loads are."""
+    return program_of(kernel.text, kernel.entry + (256 if kernel.preload_sgprs else 0), kernel.vgprs, kernel.accum_offset)
 
 
 def _seed(seed: int | None) -> int:

@@ -1,49 +1,106 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Source lines of machine code, from the DWARF line table (.debug_line) that Triton and `clang -g` write."""
+"""Source lines of a code object's instructions, from DWARF's line programs (.debug_line, versions 2 to 5).
+
+Triton and `clang -g` write them. What they say helps a reader and decides nothing: where it is missing or malformed there is no
+line. Source: DWARF 5, section 6.2 "Line Number Information".
+"""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import posixpath
+import struct
+import zlib
+from typing import Any
+
 from elftools.common.exceptions import DWARFError, ELFError
 from elftools.construct.core import ConstructError
-from elftools.dwarf.compileunit import CompileUnit
 from elftools.elf.elffile import ELFFile
 
-# What pyelftools raises on DWARF that is malformed or newer than it knows: then there are no lines, which is no fault.
-_UNREADABLE = (DWARFError, ELFError, ConstructError, AssertionError, ArithmeticError, ValueError, KeyError, IndexError, TypeError,
-               AttributeError, NotImplementedError, MemoryError, RecursionError)  # fmt: skip
+# What pyelftools raises on malformed sections.
+_MALFORMED = (
+    DWARFError,
+    ELFError,
+    ConstructError,
+    NotImplementedError,  # forms that pyelftools does not know
+    AssertionError,
+    ArithmeticError,
+    MemoryError,
+    RecursionError,
+    struct.error,
+    zlib.error,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ValueError,
+)
+_Row = tuple[int, str | None]  # pc, and the line from there on: "" where there is none, None where a sequence ends
 
 
-def line_table(elf: ELFFile, text_address: int, text_size: int) -> dict[int, str]:
-    """pc (bytes from the start of .text) -> "file.py:123", for every dword that a line of the source is known for."""
+def line_table(elf: ELFFile, *, full_path: bool = False) -> dict[int, str]:
+    """Where each instruction of .text comes from: "file.py:123" by pc (bytes from the start of .text, every multiple of 4).
+
+    full_path: "/folder/file.py:123", as far as the compiler recorded the folder. A pc without a line is not in the result.
+    Malformed DWARF raises nothing: what cannot be read counts as not there.
+    """
+    rows: list[_Row] = []
+    with contextlib.suppress(*_MALFORMED):  # the rows of the units before the malformed one are good
+        _collect(elf, full_path, rows)
+    rows.sort(key=lambda row: (row[0], row[1] is not None))  # what ends at a pc ends before what begins there
     table: dict[int, str] = {}
-    try:
-        if not elf.has_dwarf_info():
-            return {}
-        dwarf = elf.get_dwarf_info()
-        for unit in dwarf.iter_CUs():
-            _read_unit(dwarf.line_program_for_CU(unit), unit, table, text_address, text_size)
-    except _UNREADABLE:
-        return {}
+    for (pc, line), (following, _) in itertools.pairwise(rows):
+        if line:
+            table.update(dict.fromkeys(range((pc + 3) // 4 * 4, following, 4), line))
     return table
 
 
-def _read_unit(program: object, unit: CompileUnit, table: dict[int, str], text_address: int, text_size: int) -> None:
-    if program is None:
+def _collect(elf: ELFFile, full_path: bool, rows: list[_Row]) -> None:
+    """Append the rows of every unit's line program."""
+    text = elf.get_section_by_name(".text")
+    if text is None or elf.get_section_by_name(".debug_line") is None:
         return
-    previous = None
-    first = 0 if unit["version"] >= 5 else 1  # DWARF 5 counts files from 0
-    for entry in program.get_entries():  # type: ignore[attr-defined]
-        state = entry.state
+    # follow_links: the file may name another one, and data must not make us open files
+    dwarf = elf.get_dwarf_info(follow_links=False)
+    seen: set[int] = set()
+    for unit in dwarf.iter_CUs():
+        attributes = unit.get_top_DIE().attributes
+        if "DW_AT_stmt_list" not in attributes or attributes["DW_AT_stmt_list"].value in seen:
+            continue
+        seen.add(attributes["DW_AT_stmt_list"].value)
+        folder = attributes["DW_AT_comp_dir"].value.decode(errors="replace") if "DW_AT_comp_dir" in attributes else ""
+        program = dwarf.line_program_for_CU(unit)
+        names = _file_names(program, folder, full_path)
+        _append(program, names, text["sh_addr"], len(text.data()), rows)
+
+
+def _append(program: Any, names: list[str], start: int, size: int, rows: list[_Row]) -> None:
+    """Append the rows of one line program. `start`: address of .text, `size`: its bytes."""
+    first = 0 if program.header["version"] >= 5 else 1  # the number of the first file
+    sequence: list[_Row] = []
+    for state in (entry.state for entry in program.get_entries()):
         if state is None:
             continue
-        if previous is not None and previous.line:
-            name = _file_name(program, previous.file - first)
-            start, end = previous.address - text_address, min(state.address - text_address, text_size)
-            for pc in range(max(start, 0), end, 4):
-                table[pc] = f"{name}:{previous.line}"
-        previous = None if state.end_sequence else state
+        pc = state.address - start
+        if state.end_sequence:
+            # A function that the linker dropped keeps its line program, at address 0 or -1.
+            if sequence and 0 <= sequence[0][0] < min(pc, size):
+                rows += [row for row in sequence if 0 <= row[0] < size]
+                rows.append((min(pc, size), None))
+            sequence = []
+        else:
+            known = state.line > 0 and 0 <= state.file - first < len(names)
+            sequence.append((pc, f"{names[state.file - first]}:{state.line}" if known else ""))
 
 
-def _file_name(program: object, index: int) -> str:
-    name = program["file_entry"][index].name  # type: ignore[index]
-    return str(name.decode("utf-8", "replace")).rpartition("/")[2]
+def _file_names(program: Any, folder: str, full_path: bool) -> list[str]:
+    """The program's files in its order: last parts of their paths, or whole paths."""
+    names = [file.name.decode(errors="replace") for file in program["file_entry"]]
+    if not full_path:
+        return [posixpath.basename(name) for name in names]
+    folders = [part.decode(errors="replace") for part in program["include_directory"]]
+    if program.header["version"] < 5:
+        folders.insert(0, folder)  # before version 5, folder 0 is the unit's
+    indices = [file.dir_index for file in program["file_entry"]]
+    return [posixpath.join(folder, folders[index], name) if 0 <= index < len(folders) else name
+            for index, name in zip(indices, names, strict=True)]  # fmt: skip

@@ -10,8 +10,9 @@ import numpy as np
 
 from parity.gfx942.code_object import Kernel
 from parity.gfx942.faults import ExecutionFault
-from parity.gfx942.launch import Dims, LaunchReport, launch
+from parity.gfx942.launch import Dims, LaunchReport, launch, program_for
 from parity.gfx942.memory import Allocation, sorted_allocations
+from parity.gfx942.records import Precision
 
 
 def check_schedules(
@@ -49,7 +50,7 @@ def check_schedules(
     return report
 
 
-def approximation_shows(
+def launch_and_move(
     kernel: Kernel,
     arguments: Sequence[bytes],
     grid: Dims,
@@ -58,22 +59,26 @@ def approximation_shows(
     *,
     dynamic_lds: int = 0,
     runs: int = 4,
-) -> bool:
-    """Whether memory ends otherwise when every approximate result (v_rcp_f32 and the like) is moved by up to its 1 ulp.
+) -> tuple[LaunchReport, bool | None]:
+    """launch(), then, if approximate instructions ran (v_rcp_f32 and the like), again with every such result moved at random by up
+    to its error bound of 1 ulp.
 
-    False over several random moves means that no approximate value reaches an output, as in an integer division that corrects
-    itself. Memory ends as the unmoved run leaves it.
+    The second value is None when none ran, else whether memory ended otherwise in one of `runs` moved runs. False means that no
+    approximate value reached an output, as in an integer division that corrects itself. Memory ends as the unmoved run leaves it.
     """
     allocations = sorted_allocations(memory)
-    before = _snapshot(allocations)
-    launch(kernel, arguments, grid, block, allocations, dynamic_lds=dynamic_lds)
+    may = any(step.fidelity == Precision.APPROXIMATE for step in program_for(kernel).steps)
+    before = _snapshot(allocations) if may else []
+    report = launch(kernel, arguments, grid, block, allocations, dynamic_lds=dynamic_lds)
+    if report.fidelity.approximate == 0:
+        return report, None
     after, shows = _snapshot(allocations), False
     for seed in range(runs):
         _restore(allocations, before)
         launch(kernel, arguments, grid, block, allocations, dynamic_lds=dynamic_lds, nudge=seed)
         shows |= any(not np.array_equal(x[0], y[0]) for x, y in zip(after, _snapshot(allocations), strict=True))
     _restore(allocations, after)
-    return shows
+    return report, shows
 
 
 Snapshot = list[tuple[np.ndarray, np.ndarray | None]]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,26 +12,37 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from parity.gfx942 import Allocation, Kernel, LaunchReport, launch
+from parity.gfx942 import Allocation, Kernel, LaunchReport, launch_and_move
 
 Dims = tuple[int, int, int]
+# Operators that give memory which nobody has written yet.
+_EMPTY = {f"aten::{name}" for name in ("empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided")}
 
 
 @dataclass(frozen=True)
 class LaunchRecord:
-    """One launch: kernel symbol, SHA-256 of its code object, grid, block, and what was executed."""
+    """One launch: kernel symbol, SHA-256 of its code object, grid, block, what was executed, and whether an approximate value
+    (v_rcp_f32 and the like) reached memory: None when there was none, else found by moving each by its error bound."""
 
     symbol: str
     sha256: str
     grid: Dims
     block: Dims
     report: LaunchReport
+    approximation_shows: bool | None = None
+
+
+@dataclass(frozen=True)
+class _Storage:
+    reference: weakref.ref[Any]
+    allocation: Allocation
 
 
 class CallRecord(TorchDispatchMode):
     """While active, remembers each tensor storage that torch touches and executes the launches it is given.
 
     A storage stays a valid target of the kernel only while something keeps it alive: a dangling pointer is out of bounds here.
+    What torch.empty and its like gave counts as unwritten until torch or a kernel writes to it.
     `failure` holds what a launch raised: host code between the wrapper and the launch is C and cannot carry a Python exception.
     """
 
@@ -40,41 +51,67 @@ class CallRecord(TorchDispatchMode):
         self.launches: list[LaunchRecord] = []
         self.failure: BaseException | None = None
         # what an earlier call left alive (a wrapper may keep a workspace) is still memory of the device
-        self._storages: dict[int, tuple[weakref.ref[Any], str]] = dict(earlier._storages) if earlier else {}
+        self._storages: dict[int, _Storage] = dict(earlier._storages) if earlier else {}
         for name, tensor in tensors.items():
             self._remember(tensor, name)
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = function(*args, **(kwargs or {}))
-        for leaves, role in ((tree_leaves(result), "result"), (tree_leaves((args, kwargs)), "operand")):
-            for leaf in leaves:
-                if isinstance(leaf, torch.Tensor):
-                    self._remember(leaf, f"{function} {role}")
+        empty = function._schema.name in _EMPTY
+        for leaf in tree_leaves((args, kwargs)):
+            if isinstance(leaf, torch.Tensor):
+                self._remember(leaf, f"{function} operand")
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, torch.Tensor):
+                self._remember(leaf, f"{function} result", initialised=not empty)
+        if not empty:
+            self._note_writes(function, args, kwargs or {})
         return result
 
-    def _remember(self, tensor: torch.Tensor, name: str) -> None:
+    def _note_writes(self, function: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        """Storages that an operator writes to (in place, or through out=) count as written, as a whole."""
+        for position, argument in enumerate(function._schema.arguments):
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                given = kwargs.get(argument.name, args[position] if position < len(args) else None)
+                for leaf in tree_leaves(given):
+                    known = self._known(leaf) if isinstance(leaf, torch.Tensor) else None
+                    if known is not None and known.undefined is not None:
+                        known.undefined[:] = 0
+
+    def _remember(self, tensor: torch.Tensor, name: str, *, initialised: bool = True) -> None:
         storage = tensor.untyped_storage()
         if storage.nbytes() and storage.data_ptr() not in self._live():
-            self._storages[storage.data_ptr()] = (weakref.ref(storage), name)
+            allocation = Allocation(name, storage.data_ptr(), storage.nbytes(), initialised=initialised)
+            self._storages[storage.data_ptr()] = _Storage(weakref.ref(storage), allocation)
 
-    def _live(self) -> dict[int, tuple[torch.UntypedStorage, str]]:
+    def _live(self) -> dict[int, Allocation]:
+        """Allocations whose storage is alive and has not been resized, by address."""
         alive = {}
-        for address, (reference, name) in self._storages.items():
-            storage = reference()
-            if storage is not None:
-                alive[address] = (storage, name)
+        for address, known in self._storages.items():
+            storage = known.reference()
+            if storage is not None and storage.data_ptr() == address and storage.nbytes() == known.allocation.size:
+                alive[address] = known.allocation
         return alive
+
+    def _known(self, tensor: torch.Tensor) -> Allocation | None:
+        return self._live().get(tensor.untyped_storage().data_ptr())
 
     def wrote(self, tensor: torch.Tensor) -> bool:
         """Whether a launch of this call stored to the tensor's storage."""
         return any(tensor.untyped_storage().data_ptr() in launch.report.written for launch in self.launches)
 
+    def unwritten(self, tensor: torch.Tensor) -> int:
+        """How many elements of a tensor (4 bytes each) have bytes that nobody wrote."""
+        known = self._known(tensor)
+        if known is None or known.undefined is None or tensor.element_size() != 4:
+            return 0
+        undefined = torch.from_numpy(known.undefined[: known.size // 4 * 4]).view(torch.int32)
+        return int(undefined.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset()).count_nonzero())
+
     def launch(
         self, kernel: Kernel, arguments: Sequence[bytes], grid: Dims, block: Dims, *, dynamic_lds: int = 0
     ) -> None:
-        """Execute one launch on the live storages. What it raises is also kept in `failure`."""
-        memory: Iterable[Allocation] = [
-            Allocation(name, address, storage.nbytes(), storage) for address, (storage, name) in self._live().items()
-        ]
-        report = launch(kernel, arguments, grid, block, memory, dynamic_lds=dynamic_lds)
-        self.launches.append(LaunchRecord(kernel.name, kernel.sha256, grid, block, report))
+        """Execute one launch on the live storages. Raises what launch() does; launchers keep it in `failure`."""
+        memory = list(self._live().values())
+        report, shows = launch_and_move(kernel, arguments, grid, block, memory, dynamic_lds=dynamic_lds)
+        self.launches.append(LaunchRecord(kernel.name, kernel.sha256, grid, block, report, shows))
