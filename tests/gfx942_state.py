@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from parity.gfx942 import Kernel, LaunchReport, launch, load
+from parity.gfx942 import Kernel, LaunchReport
 from parity.gfx942.code_object import assemble
 from tests.gfx942_assembly import Source, allocations, pointer, text_of
+from tests.gfx942_on_gpu import assembled, run_kernel
 
 UNTOUCHED = 0xDEAD0000
 BLOCK = 4096  # bytes of one wave's registers in memory
@@ -52,14 +53,14 @@ class Before:
 
 @dataclass(frozen=True)
 class After:
-    """Registers of one wave after the body: v[n] uint32 [64] for n in 10..17, s[n] for n in 16..23."""
+    """Registers of one wave after the body: v[n] uint32 [64] for n in 10..17, s[n] for n in 16..23; report: None on a GPU."""
 
     v: dict[int, np.ndarray]
     s: dict[int, int]
     vcc: int
     execute: int
     scc: int
-    report: LaunchReport
+    report: LaunchReport | None
 
     def lanes(self, register: int, count: int = 64) -> list[int]:
         return [int(value) for value in self.v[register][:count]]
@@ -72,7 +73,7 @@ def source(name: str, body: str, *, lds: int = 0) -> Source:
 def kernels(bodies: dict[str, str], *, lds: int = 0) -> dict[str, Kernel]:
     """All bodies assembled in one call."""
     code = assemble(text_of(*(source(name, body, lds=lds) for name, body in bodies.items())))
-    return {name: load(code, name) for name in bodies}
+    return {name: assembled(code, name) for name in bodies}
 
 
 def run(kernel: Kernel, waves: Sequence[Before], *, checks: bool = True, **memory: np.ndarray) -> list[After]:
@@ -92,11 +93,11 @@ def run(kernel: Kernel, waves: Sequence[Before], *, checks: bool = True, **memor
         row[_SCALARS + 8 : _SCALARS + 13] = rest
     stored = np.zeros_like(given)
     known = allocations(given=given, stored=stored, **memory)
-    report = launch(kernel, [pointer(given), pointer(stored)], (len(waves), 1, 1), (64, 1, 1), known, checks=checks)
+    report = run_kernel(kernel, [pointer(given), pointer(stored)], (len(waves), 1, 1), (64, 1, 1), known, checks=checks)
     return [_after(row, report) for row in stored]
 
 
-def _after(row: np.ndarray, report: LaunchReport) -> After:
+def _after(row: np.ndarray, report: LaunchReport | None) -> After:
     scalars = [int(value) for value in row[_SCALARS : _SCALARS + len(_STORED)]]
     return After(
         v={10 + n: row[64 * n : 64 * n + 64] for n in range(8)},

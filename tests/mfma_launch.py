@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matrix products through the executor: one kernel a form, operands and results laid out as fixtures/mfma/README.md says."""
+"""Matrix products through the executor or on a GPU: one kernel a form, operands and results laid out as fixtures/mfma/README.md says."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from parity.gfx942 import Kernel, launch, load
+from parity.gfx942 import Kernel
 from parity.gfx942.code_object import assemble
 from tests.gfx942_assembly import Source, allocations, pointer, text_of
+from tests.gfx942_on_gpu import assembled, run_kernel
 
 FORMS = [
     f"{rows}_{left}_{right}" for rows in ("16x16x32", "32x32x16") for left in ("fp8", "bf8") for right in ("fp8", "bf8")
@@ -18,7 +19,7 @@ ONE = 0x40  # 1.0 in both encodings
 def build() -> dict[str, Kernel]:
     """A kernel for each form, assembled in one call."""
     code = assemble(text_of(*(kernel_source(form) for form in FORMS)))
-    return {form: load(code, "k" + form) for form in FORMS}
+    return {form: assembled(code, "k" + form) for form in FORMS}
 
 
 def shape(form: str) -> tuple[int, int]:
@@ -61,7 +62,7 @@ def matrix_product(kernel: Kernel, form: str, left: np.ndarray, right: np.ndarra
     rows, _ = shape(form)
     row, column = result_rows(rows)
     a, b, d = operand_registers(left), operand_registers(right), np.ascontiguousarray(c[:, row, column])
-    launch(kernel, [pointer(a), pointer(b), pointer(d)], (len(left), 1, 1), (64, 1, 1), allocations(a=a, b=b, d=d))
+    run_kernel(kernel, [pointer(a), pointer(b), pointer(d)], (len(left), 1, 1), (64, 1, 1), allocations(a=a, b=b, d=d))
     result = np.zeros_like(c)
     result[:, row, column] = d
     return result

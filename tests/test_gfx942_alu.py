@@ -10,101 +10,16 @@ from __future__ import annotations
 import pytest
 
 from parity.gfx942 import Kernel, Unsupported, native
+from tests import test_gfx942_numbers, test_gfx942_numbers_formats, test_gfx942_numbers_registers
 from tests.gfx942_state import Before, execute, kernels, run
 
 FMA_ROWS = """3f800800 3f800800 bf801000 : 33800000; 39800001 397ffffe 3f800001 : 3f800001; 00000001 3f800000 00000001 : 00000002;
     7f800000 00000000 3f800000 : nan; bf800000 3f800000 3f800000 : 00000000; 80000000 3f800000 80000000 : 80000000;
     7f7fffff 40000000 ff800000 : ff800000; 7f7fffff 40000000 ff7fffff : 7f7fffff; 3f800000 3f800000 7fc00000 : nan;
     00800000 33800000 00000000 : 00000000; 00800000 34000000 00000001 : 00000002"""
-ELSEWHERE = set(
-    [
-        "v_accvgpr_mov_b32",
-        "v_add_f16",
-        "v_add_f64",
-        "v_add_u16",
-        "v_alignbyte_b32",
-        "v_ashrrev_i16",
-        "v_bcnt_u32_b32",
-        "v_bfm_b32",
-        "v_ceil_f32",
-        "v_cmp_class_f32",
-        "v_cmpx_class_f32",
-        "v_cvt_f16_f32",
-        "v_cvt_f32_bf8",
-        "v_cvt_f32_f16",
-        "v_cvt_f32_f64",
-        "v_cvt_f32_fp8",
-        "v_cvt_f64_f32",
-        "v_cvt_f64_i32",
-        "v_cvt_f64_u32",
-        "v_cvt_flr_i32_f32",
-        "v_cvt_pk_bf8_f32",
-        "v_cvt_pk_f32_bf8",
-        "v_cvt_pk_f32_fp8",
-        "v_cvt_pk_fp8_f32",
-        "v_cvt_pk_i16_i32",
-        "v_cvt_pk_u16_u32",
-        "v_exp_f32",
-        "v_ffbh_i32",
-        "v_ffbh_u32",
-        "v_ffbl_b32",
-        "v_floor_f32",
-        "v_fma_f64",
-        "v_fract_f32",
-        "v_frexp_exp_i32_f32",
-        "v_frexp_mant_f32",
-        "v_ldexp_f32",
-        "v_log_f32",
-        "v_mad_i32_i16",
-        "v_mad_i32_i24",
-        "v_mad_i64_i32",
-        "v_mad_u32_u16",
-        "v_max3_f32",
-        "v_max3_i32",
-        "v_max3_u32",
-        "v_max_i16",
-        "v_max_u16",
-        "v_med3_f32",
-        "v_med3_i32",
-        "v_med3_u32",
-        "v_min3_f32",
-        "v_min3_i32",
-        "v_min3_u32",
-        "v_min_i16",
-        "v_min_u16",
-        "v_mul_f16",
-        "v_mul_f64",
-        "v_mul_hi_i32",
-        "v_mul_hi_i32_i24",
-        "v_mul_hi_u32_u24",
-        "v_mul_i32_i24",
-        "v_mul_lo_u16",
-        "v_pk_add_i16",
-        "v_pk_add_u16",
-        "v_pk_ashrrev_i16",
-        "v_pk_lshlrev_b16",
-        "v_pk_lshrrev_b16",
-        "v_pk_mad_i16",
-        "v_pk_mad_u16",
-        "v_pk_max_i16",
-        "v_pk_max_u16",
-        "v_pk_min_i16",
-        "v_pk_min_u16",
-        "v_pk_mul_lo_u16",
-        "v_pk_sub_i16",
-        "v_pk_sub_u16",
-        "v_rndne_f32",
-        "v_rsq_f32",
-        "v_sad_u32",
-        "v_sad_u8",
-        "v_sqrt_f32",
-        "v_sub_f16",
-        "v_sub_u16",
-        "v_subrev_f16",
-        "v_subrev_u16",
-        "v_trunc_f32",
-    ]
-)  # rows in test_gfx942_numbers*.py
+ELSEWHERE = (
+    test_gfx942_numbers.MNEMONICS | test_gfx942_numbers_formats.MNEMONICS | test_gfx942_numbers_registers.MNEMONICS
+)
 # instruction: rows
 LANES: dict[str, str] = {
     # -- moves and bits

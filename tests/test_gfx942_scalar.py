@@ -10,6 +10,7 @@ from __future__ import annotations
 import pytest
 
 from parity.gfx942 import Kernel, Unsupported, native
+from tests import test_gfx942_numbers_scalar
 from tests.gfx942_state import UNTOUCHED, Before, execute, kernels, run
 
 # instruction: rows
@@ -95,51 +96,7 @@ _SAVEEXEC = {  # source 0x0ff0000000000f0a
     "and": 0x0F00000000000008, "or": 0xFFF0FF0000000FCE, "xor": 0xF0F0FF0000000FC6, "andn2": 0x00F0000000000F02,
 }  # fmt: skip
 
-ELSEWHERE = set(
-    [
-        "s_abs_i32",
-        "s_absdiff_i32",
-        "s_andn1_saveexec_b64",
-        "s_bcnt0_i32_b32",
-        "s_bcnt0_i32_b64",
-        "s_bcnt1_i32_b32",
-        "s_bcnt1_i32_b64",
-        "s_bfe_i32",
-        "s_bfe_i64",
-        "s_bfe_u64",
-        "s_bfm_b32",
-        "s_bfm_b64",
-        "s_bitcmp0_b64",
-        "s_bitcmp1_b64",
-        "s_bitset0_b32",
-        "s_bitset0_b64",
-        "s_bitset1_b32",
-        "s_bitset1_b64",
-        "s_brev_b32",
-        "s_brev_b64",
-        "s_cmov_b32",
-        "s_cmov_b64",
-        "s_cmovk_i32",
-        "s_ff0_i32_b32",
-        "s_ff0_i32_b64",
-        "s_ff1_i32_b32",
-        "s_ff1_i32_b64",
-        "s_flbit_i32",
-        "s_flbit_i32_b32",
-        "s_flbit_i32_b64",
-        "s_flbit_i32_i64",
-        "s_nand_saveexec_b64",
-        "s_nor_saveexec_b64",
-        "s_orn1_saveexec_b64",
-        "s_orn2_saveexec_b64",
-        "s_pack_hh_b32_b16",
-        "s_pack_lh_b32_b16",
-        "s_pack_ll_b32_b16",
-        "s_sext_i32_i16",
-        "s_sext_i32_i8",
-        "s_xnor_saveexec_b64",
-    ]
-)  # rows in test_gfx942_numbers*.py
+ELSEWHERE = test_gfx942_numbers_scalar.MNEMONICS
 
 
 @pytest.fixture(scope="module")
