@@ -175,7 +175,7 @@ VECTOR: dict[str, list[Template]] = {
         ("v5, v7, v9, 0x11121314", {"src0": V + 7, "vsrc1": 9, "vdst": 5, "literal": 0x11121314}, "v_fmaak_f32"),
     ],
     "VOPC": [
-        ("vcc, v7, v9", {"src0": V + 7, "vsrc1": 9}, _compares("f32", "i16", "u16", "i32", "u32") + " v_cmp_class_f32"),
+        ("vcc, v7, v9", {"src0": V + 7, "vsrc1": 9}, _compares("f32", "i16", "u16", "i32", "u32") + " v_cmp_class_f32 v_cmpx_class_f32"),
         ("vcc, v[8:9], v[10:11]", {"src0": V + 8, "vsrc1": 10}, _compares("i64", "u64")),
     ],
     "VOP3": [

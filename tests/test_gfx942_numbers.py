@@ -193,20 +193,7 @@ def is_nan(value: int) -> bool:
     return value & 0x7FFFFFFF > 0x7F800000
 
 
-# bug of the engine -> bodies
-KNOWN = {
-    "VOPC opcode 17 (v_cmpx_class_f32) is missing from opcodes.py": [
-        body for body in LANES if body.startswith("v_cmpx_class")
-    ],
-}
-_REASONS = {body: reason for reason, bodies in KNOWN.items() for body in bodies}
-BODIES = [
-    pytest.param(body, marks=pytest.mark.xfail(reason=_REASONS[body], strict=True)) if body in _REASONS else body
-    for body in LANES
-]
-
-
-@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.replace("\n", "; "))
+@pytest.mark.parametrize("body", list(LANES), ids=lambda body: body.replace("\n", "; "))
 def test_lanes(body: str, built: dict[str, Kernel]) -> None:
     rows = [(left.split(), right.split()) for left, right in (row.split(":") for row in LANES[body].split(";"))]
     after = run(built[body], [before_of(rows)])[0]

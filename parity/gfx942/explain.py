@@ -8,6 +8,7 @@ from parity.gfx942.faults import ExecutionFault, Unsupported
 from parity.gfx942.memory import Allocation, nearest
 from parity.gfx942.program import Program
 from parity.gfx942.records import NO_ROW, FaultRecord, Step
+from parity.gfx942.text import assembly
 
 # In the order of engine.h's enum FaultKind; 0 is no fault, the last is Unsupported.
 KINDS = ("", "out-of-bounds", "out-of-bounds buffer", "out-of-bounds LDS", "out-of-bounds scratch", "uninitialised", "LDS race",
@@ -39,7 +40,14 @@ def explain(
 
 
 def _text(step: int, program: Program) -> str:
-    return str(program.instructions[step])
+    """Assembly text, or the bytes where the assembler has no text for them."""
+    instruction = program.instructions[step]
+    if instruction is None:
+        return ""
+    try:
+        return assembly(instruction)
+    except Unsupported:
+        return str(instruction)
 
 
 def _place(step: int, kernel: Kernel, program: Program) -> str:
@@ -73,6 +81,8 @@ def _unsupported(fault: FaultRecord, program: Program) -> str:
             f"{text}: buffer descriptor with word 1 {fault.address:#x}, word 3 {fault.extra:#x}; only raw buffers of dwords, "
             "without stride and swizzle"
         )
+    if fault.reason == 2:
+        return f"{text}: a denormal operand or result, for which no error bound is stated"
     return f"{text}: a field wider than the manual's formula allows"
 
 

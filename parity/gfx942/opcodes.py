@@ -91,7 +91,7 @@ VOP2: dict[int, str] = {
 }
 
 VOPC: dict[int, str] = {
-    16: "v_cmp_class_f32", 64: "v_cmp_f_f32", 65: "v_cmp_lt_f32", 66: "v_cmp_eq_f32", 67: "v_cmp_le_f32",
+    16: "v_cmp_class_f32", 17: "v_cmpx_class_f32", 64: "v_cmp_f_f32", 65: "v_cmp_lt_f32", 66: "v_cmp_eq_f32", 67: "v_cmp_le_f32",
     68: "v_cmp_gt_f32", 69: "v_cmp_lg_f32", 70: "v_cmp_ge_f32", 71: "v_cmp_o_f32", 72: "v_cmp_u_f32",
     73: "v_cmp_nge_f32", 74: "v_cmp_nlg_f32", 75: "v_cmp_ngt_f32", 76: "v_cmp_nle_f32", 77: "v_cmp_neq_f32",
     78: "v_cmp_nlt_f32", 79: "v_cmp_tru_f32", 80: "v_cmpx_f_f32", 81: "v_cmpx_lt_f32", 82: "v_cmpx_eq_f32",

@@ -125,7 +125,7 @@ def set_scalar(step: Step, position: int, code: int, instruction: Instruction, *
 
 
 def set_vector(
-    step: Step, position: int, code: int, instruction: Instruction, kernel: Kernel, *, wide: bool = False
+    step: Step, position: int, code: int, instruction: Instruction, kernel: Kernel, *, wide: bool = False, acc: bool = False
 ) -> None:
     """Source `position` of a step from a 9-bit vector operand code."""
     if code < 256:
@@ -133,7 +133,7 @@ def set_vector(
         return
     source = step.source[position]
     source.kind, source.flags = SourceKind.VECTOR, WIDE if wide else 0
-    source.row = kernel.row(code - 256, count=2 if wide else 1)
+    source.row = kernel.row(code - 256, acc=acc, count=2 if wide else 1)
     touch(step, Role.READ_V, source.row, 2 if wide else 1)
 
 

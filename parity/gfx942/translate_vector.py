@@ -54,6 +54,8 @@ def translate_vector(instruction: Instruction, kernel: Kernel) -> Step:
     step = new_step(_FAMILIES[entry.kind], instruction)
     step.op, step.fidelity = entry.op, entry.fidelity
     result, types = (entry.types[0], entry.types[1:]) if entry.kind != "O" else ("", entry.types * 2)
+    if instruction.name == "v_accvgpr_mov_b32":
+        return _accumulator_move(instruction, kernel, step)
     _sources(instruction, kernel, step, [kind for kind in types if kind != "_"])
     if entry.kind == "O":
         _compare_result(instruction, step)
@@ -65,6 +67,16 @@ def translate_vector(instruction: Instruction, kernel: Kernel) -> Step:
         _carry_result(instruction, step)
     else:
         _result_modifiers(instruction, kernel, step, result)
+    return step
+
+
+def _accumulator_move(instruction: Instruction, kernel: Kernel, step: Step) -> Step:
+    """v_accvgpr_mov_b32: both operands are AGPRs."""
+    fields = instruction.fields
+    if instruction.format != "VOP1" or fields["src0"] < 256:
+        raise Unsupported(f"{instruction}: this encoding")
+    set_vector(step, 0, fields["src0"], instruction, kernel, acc=True)
+    write_vector(step, kernel.row(fields["vdst"], acc=True))
     return step
 
 

@@ -156,18 +156,23 @@ static int space_of(const Step *i, uint64_t *address) {
     return aperture == SHARED_APERTURE ? LDS : SCRATCH;
 }
 
-INLINE uint32_t widen(const Step *i, uint32_t bits, uint32_t old, int plane) {
-    if (i->size == 4 || i->size > 4) return bits;
+// A narrow value in its register. A d16 load keeps the other half of `old`: with SRAM ECC, which MI300 has, compilers may not
+// count on that (LLVM: d16PreservesUnusedBits), so that half counts as undefined when checks are on.
+INLINE uint32_t widen(const Step *i, uint32_t bits, uint32_t old) {
+    if (i->size >= 4) return bits;
     if (i->narrow & SIGNED) bits = i->size == 1 ? (uint32_t)(int8_t)bits : (uint32_t)(int16_t)bits;
-    (void)plane;
     if (i->narrow & D16) return i->narrow & HIGH_HALF ? (old & 0xffff) | bits << 16 : (old & 0xffff0000u) | (bits & 0xffff);
     return bits;
 }
 
 static void load(Machine *m, Wave *w, const Step *i, const uint64_t base[LANES], uint64_t lanes, uint64_t exec) {
     uint32_t out[4 * LANES], undefined[4 * LANES], total = (uint32_t)i->elements * i->dwords, any = 0;
-    for (uint32_t n = 0; n < total; n++) memset(out + n * LANES, 0, 4 * LANES);
-    if (m->checks) memset(undefined, 0, sizeof undefined);
+    for (uint32_t n = 0; n < total; n++)  // masked lanes of a buffer read 0
+        for (uint32_t lane = 0; lane < LANES; lane++) {
+            out[n * LANES + lane] = i->narrow & D16 ? widen(i, 0, vector_row(w, VALUES, i->vdst + n)[lane]) : 0;
+            undefined[n * LANES + lane] = i->narrow & D16 ? widen(i, 0, ALL_BITS) : 0;
+        }
+    if (i->narrow & D16) any = 1;
     for (uint64_t rest = lanes; rest; rest &= rest - 1) {
         int lane = __builtin_ctzll(rest);
         for (uint32_t e = 0; e < i->elements; e++) {
@@ -180,9 +185,9 @@ static void load(Machine *m, Wave *w, const Step *i, const uint64_t base[LANES],
             if (where.undefined) memcpy(missing, where.undefined, i->size);
             for (uint32_t n = 0; n < i->dwords; n++) {
                 uint32_t row = i->vdst + e * i->dwords + n, at = (e * i->dwords + n) * LANES + (uint32_t)lane;
-                out[at] = widen(i, words[n], i->narrow & D16 ? vector_row(w, VALUES, row)[lane] : 0, VALUES);
+                out[at] = widen(i, words[n], i->narrow & D16 ? vector_row(w, VALUES, row)[lane] : 0);
                 if (!m->checks) continue;
-                undefined[at] = widen(i, missing[n], i->narrow & D16 ? vector_row(w, UNDEFINED, row)[lane] : 0, UNDEFINED);
+                undefined[at] = widen(i, missing[n], ALL_BITS);
                 any |= undefined[at];
             }
         }
