@@ -135,7 +135,16 @@ def assemble(text: str) -> bytes:
         source, built, linked = (Path(folder) / part for part in ("kernel.s", "kernel.o", "kernel.hsaco"))
         source.write_bytes(text.encode("utf-8", "replace"))
         try:
-            native.zig_tool("clang", "--target=amdgcn-amd-amdhsa", "-mcpu=gfx942", "-c", str(source), "-o", str(built), timeout=ASSEMBLER_SECONDS)
+            native.zig_tool(
+                "clang",
+                "--target=amdgcn-amd-amdhsa",
+                "-mcpu=gfx942",
+                "-c",
+                str(source),
+                "-o",
+                str(built),
+                timeout=ASSEMBLER_SECONDS,
+            )
             native.zig_tool("ld.lld", "-shared", str(built), "-o", str(linked))
         except subprocess.CalledProcessError as error:
             raise BadCodeObject(error.stderr.replace(str(source), "line").strip()) from error
@@ -189,10 +198,14 @@ def _check(kernel: Kernel) -> None:
         if not (isinstance(argument.offset, int) and isinstance(argument.size, int) and isinstance(argument.kind, str)):
             raise BadCodeObject(f"{kernel.name}: {argument}")
         if argument.offset < 0 or argument.size < 0 or argument.offset + argument.size > max(kernel.kernarg_bytes, 8):
-            raise BadCodeObject(f"{kernel.name}: {argument} lies outside the {kernel.kernarg_bytes} bytes of the kernarg segment")
+            raise BadCodeObject(
+                f"{kernel.name}: {argument} lies outside the {kernel.kernarg_bytes} bytes of the kernarg segment"
+            )
     scalars = sum(width for _, width in kernel.user_sgprs) + kernel.preload_sgprs
     if scalars > USER_SGPR_LIMIT or 4 * (kernel.preload_offset + kernel.preload_sgprs) > max(kernel.kernarg_bytes, 8):
-        raise BadCodeObject(f"{kernel.name}: {scalars} user SGPRs, {kernel.preload_sgprs} of them from dword {kernel.preload_offset} of the kernarg segment")
+        raise BadCodeObject(
+            f"{kernel.name}: {scalars} user SGPRs, {kernel.preload_sgprs} of them from dword {kernel.preload_offset} of the kernarg segment"
+        )
     if not 0 <= kernel.entry < len(kernel.text):
         raise BadCodeObject(f"{kernel.name}: entry {kernel.entry:#x} outside the code (0..{len(kernel.text):#x})")
 

@@ -8,8 +8,9 @@ kernarg preload, code object V5 hidden arguments.
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -50,6 +51,7 @@ class LaunchReport:
     waves: int
     fidelity: Fidelity
     written: tuple[int, ...] = ()
+    seconds: float = field(default=0.0, compare=False)  # of this run, on this machine
 
 
 def launch(
@@ -73,6 +75,7 @@ def launch(
     schedule: seed of a shuffled order of workgroups and waves; nudge: seed that moves approximate results by up to 1 ulp.
     Raises Unsupported (unknown instruction, modifier, set-up), ExecutionFault (the kernel's fault), ValueError (bad call).
     """
+    started = time.perf_counter()
     _check(kernel, grid, block, dynamic_lds)
     # The tail: a scalar load may read whole aligned blocks, but what it finds there counts as never written.
     kernarg = np.zeros(max(kernel.kernarg_bytes, 8) + 256, np.uint8)
@@ -103,12 +106,14 @@ def launch(
                 error.workgroup = (group % grid[0], group // grid[0] % grid[1], group // grid[0] // grid[1])
             raise error
     del kept
-    return _report(program, counts, groups * machine.waves_per_group, regions)
+    return _report(program, counts, groups * machine.waves_per_group, regions, time.perf_counter() - started)
 
 
 def program_for(kernel: Kernel) -> Program:
     """The kernel translated. With preloaded arguments the hardware starts 256 bytes behind the entry, where no loads are."""
-    return program_of(kernel.text, kernel.entry + (256 if kernel.preload_sgprs else 0), kernel.vgprs, kernel.accum_offset)
+    return program_of(
+        kernel.text, kernel.entry + (256 if kernel.preload_sgprs else 0), kernel.vgprs, kernel.accum_offset
+    )
 
 
 def _seed(seed: int | None) -> int:
@@ -116,11 +121,13 @@ def _seed(seed: int | None) -> int:
     return 0 if seed is None else seed % 2**32 + 1
 
 
-def _report(program: Program, counts: np.ndarray, waves: int, regions: ctypes.Array[Region]) -> LaunchReport:
+def _report(
+    program: Program, counts: np.ndarray, waves: int, regions: ctypes.Array[Region], seconds: float
+) -> LaunchReport:
     matrix = np.array([step.family == Family.MATRIX for step in program.steps])
     written = tuple(region.address for region in regions if region.written)
     return LaunchReport(
-        int(counts.sum()), int(counts[matrix].sum()), waves, Fidelity(*fidelity_of(program, counts)), written
+        int(counts.sum()), int(counts[matrix].sum()), waves, Fidelity(*fidelity_of(program, counts)), written, seconds
     )
 
 
@@ -137,7 +144,9 @@ def _check(kernel: Kernel, grid: Dims, block: Dims, dynamic_lds: int) -> None:
             f"{kernel.name}: {kernel.lds_bytes} + {dynamic_lds} bytes of LDS; a workgroup has at most {LDS_LIMIT}"
         )
     if kernel.scratch_bytes > SCRATCH_LIMIT:
-        raise Unsupported(f"{kernel.name}: {kernel.scratch_bytes} bytes of scratch a work-item; at most {SCRATCH_LIMIT} here")
+        raise Unsupported(
+            f"{kernel.name}: {kernel.scratch_bytes} bytes of scratch a work-item; at most {SCRATCH_LIMIT} here"
+        )
     if np.float32(2.0**-149) * np.float32(1) == 0:
         raise ValueError("this process flushes denormal floats to zero (torch.set_flush_denormal?); gfx942 does not")
 

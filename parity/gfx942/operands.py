@@ -125,7 +125,14 @@ def set_scalar(step: Step, position: int, code: int, instruction: Instruction, *
 
 
 def set_vector(
-    step: Step, position: int, code: int, instruction: Instruction, kernel: Kernel, *, wide: bool = False, acc: bool = False
+    step: Step,
+    position: int,
+    code: int,
+    instruction: Instruction,
+    kernel: Kernel,
+    *,
+    wide: bool = False,
+    acc: bool = False,
 ) -> None:
     """Source `position` of a step from a 9-bit vector operand code."""
     if code < 256:
