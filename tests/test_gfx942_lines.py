@@ -140,3 +140,17 @@ def test_changed_bytes_raise_nothing(version: str, folder: Path) -> None:
         assert all(isinstance(line, str) and line for line in table.values())
         changed += table != good
     assert changed > 50
+
+
+@pytest.mark.parametrize("table", ["directories", "files"])
+def test_tables_of_entries_without_size_are_not_read(table: str, folder: Path) -> None:
+    """pyelftools would make 2^35 of them."""
+    data = bytearray(_code_object("5", folder))
+    section = _elf(bytes(data)).get_section_by_name(".debug_line")
+    at = section["sh_offset"] + 6 + 11
+    at += data[at]  # the byte of opcode_base and the lengths of the standard opcodes
+    if table == "files":  # no directories, then the files' format
+        data[at : at + 2] = b"\0\0"
+        at += 2
+    data[at : at + 7] = b"\0\xff\xff\xff\xff\x7f\0"
+    assert line_table(_elf(bytes(data))) == {}

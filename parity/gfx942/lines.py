@@ -8,11 +8,12 @@ line. Source: DWARF 5, section 6.2 "Line Number Information".
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import posixpath
 import struct
 import zlib
-from typing import Any
+from typing import IO, Any
 
 from elftools.common.exceptions import DWARFError, ELFError
 from elftools.construct.core import ConstructError
@@ -69,9 +70,58 @@ def _collect(elf: ELFFile, full_path: bool, rows: list[_Row]) -> None:
             continue
         seen.add(attributes["DW_AT_stmt_list"].value)
         folder = attributes["DW_AT_comp_dir"].value.decode(errors="replace") if "DW_AT_comp_dir" in attributes else ""
+        if not _plausible(dwarf.debug_line_sec.stream, attributes["DW_AT_stmt_list"].value):
+            continue
         program = dwarf.line_program_for_CU(unit)
         names = _file_names(program, folder, full_path)
         _append(program, names, text["sh_addr"], len(text.data()), rows)
+
+
+# Bytes of the forms that compilers use in the tables of a version 5 header; None: a string that ends with 0; -1: LEB128.
+_FORMS: dict[int, int | None] = {0x08: None, 0x0B: 1, 0x05: 2, 0x06: 4, 0x0E: 4, 0x1F: 4, 0x07: 8, 0x0F: -1, 0x1E: 16}
+
+
+def _plausible(stream: IO[bytes], offset: int) -> bool:
+    """Whether the header's directories and files (version 5) take room: pyelftools would make any number of entries of no size."""
+    stream.seek(offset)
+    length, version = struct.unpack("<IH", stream.read(6))
+    if length >= 0xFFFFFFF0 or version < 5:
+        return version < 5
+    data = io.BytesIO(stream.read(length))
+    data.seek(2 + 4 + 5)  # address and selector sizes, header length, five parameters of the program
+    data.seek(max(data.read(1)[0] - 1, 0), io.SEEK_CUR)  # lengths of the standard opcodes
+    for _ in ("directories", "files"):
+        forms = [(_leb128(data), _leb128(data))[1] for _ in range(data.read(1)[0])]
+        count = _leb128(data)
+        if (count and not forms) or any(form not in _FORMS for form in forms) or count > length:
+            return False
+        for _ in range(count):
+            for form in forms:
+                _skip(data, _FORMS[form])
+            if data.tell() > length:
+                return False
+    return True
+
+
+def _skip(data: IO[bytes], size: int | None) -> None:
+    if size == -1:
+        _leb128(data)
+    elif size is not None:
+        data.seek(size, io.SEEK_CUR)
+    else:
+        while data.read(1) not in (b"\0", b""):
+            pass
+
+
+def _leb128(data: IO[bytes]) -> int:
+    """An unsigned LEB128 number. Raises IndexError at the end of the data."""
+    value, shift = 0, 0
+    while True:
+        byte = data.read(1)[0]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value
+        shift += 7
 
 
 def _append(program: Any, names: list[str], start: int, size: int, rows: list[_Row]) -> None:
