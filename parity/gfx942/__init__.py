@@ -23,11 +23,12 @@ from parity.gfx942.code_object import Kernel, load
 from parity.gfx942.faults import BadCodeObject, ExecutionFault, ExecutorError, Unsupported
 from parity.gfx942.launch import Fidelity, LaunchReport, launch
 from parity.gfx942.memory import Allocation
-from parity.gfx942.repeat import check_schedules, launch_and_move
+from parity.gfx942.repeat import Examined, check_schedules, examine
 
 __all__ = [
     "Allocation",
     "BadCodeObject",
+    "Examined",
     "ExecutionFault",
     "ExecutorError",
     "Fidelity",
@@ -35,7 +36,7 @@ __all__ = [
     "LaunchReport",
     "Unsupported",
     "check_schedules",
+    "examine",
     "launch",
-    "launch_and_move",
     "load",
 ]

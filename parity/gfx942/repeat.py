@@ -5,14 +5,61 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from parity.gfx942.code_object import Kernel
 from parity.gfx942.faults import ExecutionFault
-from parity.gfx942.launch import Dims, LaunchReport, launch, program_for
+from parity.gfx942.launch import Dims, LaunchReport, launch
 from parity.gfx942.memory import Allocation, sorted_allocations
-from parity.gfx942.records import Precision
+
+Snapshot = list[tuple[np.ndarray, np.ndarray | None]]
+
+
+@dataclass(frozen=True)
+class Examined:
+    """report: of the run in order. approximation_shows: whether memory ended otherwise when each approximate result (v_rcp_f32 and
+    the like) was moved by up to its error bound of 1 ulp; None when none ran. False means that no approximate value reached an
+    output, as in an integer division that corrects itself."""
+
+    report: LaunchReport
+    approximation_shows: bool | None
+
+
+def examine(
+    kernel: Kernel,
+    arguments: Sequence[bytes],
+    grid: Dims,
+    block: Dims,
+    memory: Iterable[Allocation],
+    *,
+    dynamic_lds: int = 0,
+    schedules: Sequence[int] = (0,),
+    moves: int = 4,
+) -> Examined:
+    """Run in order, then once in the shuffled order of each seed in `schedules`, then, if approximate instructions ran, `moves` times
+    with their results moved; each time from the same memory, which ends as the run in order leaves it.
+
+    Raises ExecutionFault "schedule-dependent", naming allocation and byte, when a shuffled run leaves other bits, and whatever
+    launch() raises.
+    """
+    allocations = sorted_allocations(memory)
+    before = _snapshot(allocations)
+    report = launch(kernel, arguments, grid, block, allocations, dynamic_lds=dynamic_lds)
+    after = _snapshot(allocations)
+    for seed in schedules:
+        _restore(allocations, before)
+        launch(kernel, arguments, grid, block, allocations, dynamic_lds=dynamic_lds, schedule=seed)
+        _compare(kernel, allocations, after, seed)
+    shows: bool | None = None
+    for seed in range(moves if report.fidelity.approximate else 0):
+        _restore(allocations, before)
+        launch(kernel, arguments, grid, block, allocations, dynamic_lds=dynamic_lds, nudge=seed)
+        moved = any(not np.array_equal(x[0], y[0]) for x, y in zip(after, _snapshot(allocations), strict=True))
+        shows = bool(shows) or moved
+    _restore(allocations, after)
+    return Examined(report, shows)
 
 
 def check_schedules(
@@ -25,63 +72,21 @@ def check_schedules(
     dynamic_lds: int = 0,
     orders: int = 8,
 ) -> LaunchReport:
-    """Run in order, then in `orders` shuffled orders of workgroups and waves, each time from the same memory.
-
-    Memory ends as the run in order leaves it; its report is returned. Raises ExecutionFault "schedule-dependent", naming
-    allocation and byte, when a shuffled run leaves other bits, and whatever launch() raises.
-    """
-    allocations = sorted_allocations(memory)
-    before = _snapshot(allocations)
-    report = launch(kernel, arguments, grid, block, allocations, dynamic_lds=dynamic_lds)
-    after = _snapshot(allocations)
-    for seed in range(orders):
-        _restore(allocations, before)
-        launch(kernel, arguments, grid, block, allocations, dynamic_lds=dynamic_lds, schedule=seed)
-        for allocation, expected, actual in zip(allocations, after, _snapshot(allocations), strict=True):
-            if not np.array_equal(expected[0], actual[0]):
-                at = int(np.argmax(expected[0] != actual[0]))
-                detail = f"byte {at} of {allocation.name} is {actual[0][at]:#04x} in shuffled order {seed}, {expected[0][at]:#04x} in order"
-                fault = ExecutionFault(
-                    "schedule-dependent", detail, address=allocation.address + at, allocation=allocation.name
-                )
-                fault.kernel = kernel.name
-                raise fault
-    _restore(allocations, after)
-    return report
+    """examine() with `orders` shuffled orders and nothing moved; the report of the run in order."""
+    seeds = range(orders)
+    return examine(kernel, arguments, grid, block, memory, dynamic_lds=dynamic_lds, schedules=seeds, moves=0).report
 
 
-def launch_and_move(
-    kernel: Kernel,
-    arguments: Sequence[bytes],
-    grid: Dims,
-    block: Dims,
-    memory: Iterable[Allocation],
-    *,
-    dynamic_lds: int = 0,
-    runs: int = 4,
-) -> tuple[LaunchReport, bool | None]:
-    """launch(), then, if approximate instructions ran (v_rcp_f32 and the like), again with every such result moved at random by up
-    to its error bound of 1 ulp.
-
-    The second value is None when none ran, else whether memory ended otherwise in one of `runs` moved runs. False means that no
-    approximate value reached an output, as in an integer division that corrects itself. Memory ends as the unmoved run leaves it.
-    """
-    allocations = sorted_allocations(memory)
-    may = any(step.fidelity == Precision.APPROXIMATE for step in program_for(kernel).steps)
-    before = _snapshot(allocations) if may else []
-    report = launch(kernel, arguments, grid, block, allocations, dynamic_lds=dynamic_lds)
-    if report.fidelity.approximate == 0:
-        return report, None
-    after, shows = _snapshot(allocations), False
-    for seed in range(runs):
-        _restore(allocations, before)
-        launch(kernel, arguments, grid, block, allocations, dynamic_lds=dynamic_lds, nudge=seed)
-        shows |= any(not np.array_equal(x[0], y[0]) for x, y in zip(after, _snapshot(allocations), strict=True))
-    _restore(allocations, after)
-    return report, shows
-
-
-Snapshot = list[tuple[np.ndarray, np.ndarray | None]]
+def _compare(kernel: Kernel, allocations: list[Allocation], after: Snapshot, seed: int) -> None:
+    for allocation, expected, actual in zip(allocations, after, _snapshot(allocations), strict=True):
+        if not np.array_equal(expected[0], actual[0]):
+            at = int(np.argmax(expected[0] != actual[0]))
+            detail = f"byte {at} of {allocation.name} is {actual[0][at]:#04x} in shuffled order {seed}, {expected[0][at]:#04x} in order"
+            fault = ExecutionFault(
+                "schedule-dependent", detail, address=allocation.address + at, allocation=allocation.name
+            )
+            fault.kernel = kernel.name
+            raise fault
 
 
 def _bytes(allocation: Allocation) -> np.ndarray:
