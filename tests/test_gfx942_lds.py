@@ -125,7 +125,7 @@ def test_read_over_its_own_address() -> None:
         ("ds_write_b8 v2, v3 offset:4", 256, "write of 1 bytes at LDS offset 256", 63),
         ("ds_write2_b32 v2, v3, v3 offset1:9", 256, "write of 4 bytes at LDS offset 256", 55),
         ("ds_read_b32 v10, v2", 0, "read of 4 bytes at LDS offset 0; the workgroup has 0 bytes", 0),
-        ("v_mov_b32 v2, -4\nds_read_b32 v10, v2 offset:4", 256, "read of 4 bytes at LDS offset 4294967296", 0),
+        ("v_mov_b32 v2, -4\nds_read_b32 v10, v2", 256, "read of 4 bytes at LDS offset 4294967292", 0),
     ],
 )
 def test_overflow(body: str, lds: int, message: str, lane: int) -> None:

@@ -198,6 +198,7 @@ def _machine(
         "lds": np.empty(max(lds, 1), np.uint8),
         "lds_undefined": np.empty(max(lds, 1), np.uint8),
         "lds_writer": np.empty(max(lds, 1) * ctypes.sizeof(Touch), np.uint8),
+        "lds_atomic": np.empty(max(lds, 1) * ctypes.sizeof(Touch), np.uint8),
         "lds_reader": np.empty(max(lds, 1) * ctypes.sizeof(Touch), np.uint8),
         "initial_v0": v0,
         "initial_exec": lanes,

@@ -115,7 +115,12 @@ class Wave(ctypes.Structure):
 
 
 class Touch(ctypes.Structure):
-    _fields_ = [*((name, U32) for name in ("epoch", "step", "sequence")), ("flags", U8 * 4)]
+    _fields_ = [
+        *((name, U32) for name in ("epoch", "step", "other_step", "sequence")),
+        ("waves", U16),
+        ("wave", U8),
+        ("other_wave", U8),
+    ]
 
 
 class Watched(ctypes.Structure):
@@ -145,7 +150,7 @@ class Machine(ctypes.Structure):
         ("preload", U32),
         *(
             (name, POINTER)
-            for name in ("initial_v0", "initial_exec", "lds", "lds_undefined", "lds_writer", "lds_reader")
+            for name in ("initial_v0", "initial_exec", "lds", "lds_undefined", "lds_writer", "lds_reader", "lds_atomic")
         ),
         *((name, POINTER) for name in ("vector_storage", "byte_storage", "origin_storage", "watched_storage")),
         ("random", U64),

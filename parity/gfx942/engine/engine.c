@@ -14,9 +14,9 @@ static void arrive(Machine *m, Wave *w) {
     w->status = AT_BARRIER;
     w->flushed = w->lds_done >= w->lds_write_at ? w->lds_issued : w->lds_done;
     w->arrived_at = w->step;
-    if (m->checks && exec_of(w) != w->start_exec) {
-        uint64_t gone = w->start_exec & ~exec_of(w);
-        fault(m, w, BARRIER_DIVERGENCE, gone ? (int)first_lane(gone) : -1);
+    uint64_t gone = w->start_exec & ~exec_of(w);
+    if (m->checks && gone) {
+        fault(m, w, BARRIER_DIVERGENCE, (int)first_lane(gone));
         m->fault.reason = 1;
     }
 }
@@ -117,7 +117,7 @@ static void run_group(Machine *m, uint64_t group) {
     for (uint32_t n = 0; n < m->wave_count; n++) start_wave(m, n, group);
     memset(m->lds, 0, m->lds_bytes);
     if (m->checks) memset(m->lds_undefined, 0xff, m->lds_bytes);
-    if (m->checks) memset(m->lds_writer, 0, sizeof(Touch) * m->lds_bytes), memset(m->lds_reader, 0, sizeof(Touch) * m->lds_bytes);
+    if (m->checks) memset(m->lds_writer, 0, sizeof(Touch) * m->lds_bytes), memset(m->lds_reader, 0, sizeof(Touch) * m->lds_bytes), memset(m->lds_atomic, 0, sizeof(Touch) * m->lds_bytes);
     m->epoch = 1;
     for (;;) {
         uint32_t runnable = 0, ended = 0, candidates[MAX_WAVES];
@@ -127,7 +127,7 @@ static void run_group(Machine *m, uint64_t group) {
         }
         if (ended == m->wave_count || m->fault.kind != NO_FAULT) return;
         if (runnable == 0) release(m);
-        else if (m->schedule) run_wave(m, &m->wave[candidates[random_below(m, runnable)]], 1 + random_below(m, 64));
+        else if (m->schedule) run_wave(m, &m->wave[candidates[random_below(m, runnable)]], 1 + random_below(m, random_below(m, 2) ? 64 : 4));  // short turns too
         else
             for (uint32_t n = 0; n < runnable && m->fault.kind == NO_FAULT; n++) run_wave(m, &m->wave[candidates[n]], TURN);
     }

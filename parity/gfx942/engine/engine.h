@@ -96,7 +96,8 @@ typedef struct {
     uint32_t flushed, lds_write_at, arrived_at;
 } Wave;
 
-typedef struct { uint32_t epoch, step, sequence; uint8_t wave, many, atomic, pad; } Touch;  // who touched an LDS byte since the last barrier
+// Who touched an LDS byte since the last barrier: the waves, and the last two of them with their steps.
+typedef struct { uint32_t epoch, step, other_step, sequence; uint16_t waves; uint8_t wave, other_wave; } Touch;
 
 typedef struct {
     Step *steps;
@@ -114,7 +115,7 @@ typedef struct {
     const uint64_t *initial_exec;   // [waves]
     // working storage of one group, allocated by launch.py
     uint8_t *lds, *lds_undefined;
-    Touch *lds_writer, *lds_reader;
+    Touch *lds_writer, *lds_reader, *lds_atomic;
     uint32_t *vector_storage;       // [waves][vgprs][64], then the undefined bits if checks
     uint8_t *byte_storage;          // dirty flags and scratch
     uint32_t *origin_storage;

@@ -142,8 +142,9 @@ static uint64_t addresses(Machine *m, Wave *w, const Step *i, uint64_t exec, uin
     for (int lane = 0; lane < LANES; lane++) {
         uint64_t own = low ? low[lane] : 0;
         if (wide) own |= (uint64_t)low[LANES + lane] << 32;
-        // LDS and scratch offsets do not wrap here: a negative one is out of bounds
         address[lane] = base + own + (uint64_t)(int64_t)i->offset;
+        // LDS addresses wrap at 32 bits (LLVM relies on it: hasUsableDSOffset); a negative scratch offset is out of bounds
+        if (i->space == LDS) address[lane] &= ALL_BITS;
     }
     return exec;
 }
@@ -165,6 +166,11 @@ INLINE uint32_t widen(const Step *i, uint32_t bits, uint32_t old) {
     return bits;
 }
 
+// The second element of ds_read2 and ds_write2 has an offset of its own.
+INLINE uint64_t element_address(const Step *i, uint64_t first, uint32_t element) {
+    return element ? (first + (uint64_t)(int64_t)(i->offset2 - i->offset)) & ALL_BITS : first;
+}
+
 static void load(Machine *m, Wave *w, const Step *i, const uint64_t base[LANES], uint64_t lanes, uint64_t exec) {
     uint32_t out[4 * LANES], undefined[4 * LANES], total = (uint32_t)i->elements * i->dwords, any = 0;
     for (uint32_t n = 0; n < total; n++)  // masked lanes of a buffer read 0
@@ -176,7 +182,7 @@ static void load(Machine *m, Wave *w, const Step *i, const uint64_t base[LANES],
     for (uint64_t rest = lanes; rest; rest &= rest - 1) {
         int lane = __builtin_ctzll(rest);
         for (uint32_t e = 0; e < i->elements; e++) {
-            uint64_t address = base[lane] + (e ? (uint64_t)(int64_t)(i->offset2 - i->offset) : 0);
+            uint64_t address = element_address(i, base[lane], e);
             Place where;
             int space = space_of(i, &address);
             if (!place(m, w, i, lane, space, address, 0, &where)) return;
@@ -202,7 +208,7 @@ static void store(Machine *m, Wave *w, const Step *i, const uint64_t base[LANES]
     for (uint64_t rest = lanes; rest; rest &= rest - 1) {
         int lane = __builtin_ctzll(rest);
         for (uint32_t e = 0; e < i->elements; e++) {
-            uint64_t address = base[lane] + (e ? (uint64_t)(int64_t)(i->offset2 - i->offset) : 0);
+            uint64_t address = element_address(i, base[lane], e);
             uint32_t words[4], missing[4] = {0}, row = e ? i->vdata2 : i->vdata, unknown = 0;
             for (uint32_t n = 0; n < i->dwords; n++) {
                 words[n] = vector_row(w, VALUES, row + n)[lane] >> (i->narrow & HIGH_HALF ? 16 : 0);

@@ -152,34 +152,44 @@ static void watch(Machine *m, Wave *w, const Step *i) {
 }
 
 // -- LDS ---------------------------------------------------------------------------------------------------------------
-static void fault_race(Machine *m, Wave *w, int lane, uint32_t at, const Touch *other, int kind) {
+static void fault_race(Machine *m, Wave *w, int lane, uint32_t at, const Touch *touch, int kind) {
     if (m->fault.kind != NO_FAULT) return;
+    int last = touch->wave != w->index;
     fault(m, w, kind, lane);
     m->fault.address = at;
-    m->fault.other_step = other->step;
-    m->fault.other_wave = other->wave;
+    m->fault.other_step = last ? touch->step : touch->other_step;
+    m->fault.other_wave = last ? touch->wave : touch->other_wave;
     m->fault.reason = 2;
 }
 
-// Two waves, one byte, at least one write, no barrier between. m->epoch counts barriers. Atomics do not race with each other.
-// Nor do plain stores of the same value (compilers let several waves store what they all hold): no order of them shows.
-// A byte that another wave wrote before the barrier must also have left that wave's LDS queue (lgkmcnt) before its barrier.
+static uint32_t others(const Machine *m, const Wave *w, const Touch *touch) {
+    return touch->epoch == m->epoch ? touch->waves & ~(1u << w->index) : 0;
+}
+
+static void record_touch(const Machine *m, const Wave *w, Touch *touch) {
+    if (touch->epoch != m->epoch) *touch = (Touch){.epoch = m->epoch, .wave = (uint8_t)w->index, .other_wave = (uint8_t)w->index};
+    if (touch->wave != w->index) touch->other_wave = touch->wave, touch->other_step = touch->step;
+    touch->wave = (uint8_t)w->index, touch->step = w->step, touch->sequence = w->lds_issued, touch->waves |= (uint16_t)(1u << w->index);
+}
+
+// The byte was written before the last barrier by a wave that did not wait for it (lgkmcnt) before that barrier.
+static int not_flushed(const Machine *m, const Wave *w, const Touch *writer) {
+    return writer->epoch && writer->epoch < m->epoch && writer->wave != w->index && writer->sequence > m->wave[writer->wave].flushed;
+}
+
+// Two waves, one byte, at least one write, no barrier between (m->epoch counts barriers). Atomics do not race with each other, nor
+// do plain stores of the same value, which compilers let several waves make, and such a wave may read the byte: no order shows.
+// `data`: the bytes of a plain store, null for loads and atomics.
 static void touch_lds(Machine *m, Wave *w, int lane, uint32_t at, uint32_t size, int store, const uint8_t *data) {
-    int atomic = store && !data;
     for (uint32_t byte = at; byte < at + size; byte++) {
-        Touch *writer = &m->lds_writer[byte], *reader = &m->lds_reader[byte];
-        if (writer->epoch && writer->wave != w->index) {
-            int harmless = (atomic && writer->atomic) || (data && !writer->atomic && data[byte - at] == m->lds[byte]);
-            if (writer->epoch == m->epoch && !harmless) fault_race(m, w, lane, byte, writer, LDS_RACE);
-            else if (writer->epoch < m->epoch && writer->sequence > m->wave[writer->wave].flushed) fault_race(m, w, lane, byte, writer, MISSING_WAIT);
-        }
-        if (store && reader->epoch == m->epoch && (reader->wave != w->index || reader->many)) fault_race(m, w, lane, byte, reader, LDS_RACE);
-        if (store) {
-            *writer = (Touch){.epoch = m->epoch, .step = w->step, .wave = (uint8_t)w->index, .atomic = (uint8_t)atomic, .sequence = w->lds_issued};
-        } else if (reader->epoch != m->epoch) {
-            *reader = (Touch){.epoch = m->epoch, .step = w->step, .wave = (uint8_t)w->index};
-        } else if (reader->wave != w->index) {
-            reader->many = 1;
-        }
+        Touch *writer = &m->lds_writer[byte], *reader = &m->lds_reader[byte], *atomic = &m->lds_atomic[byte];
+        int wrote_too = writer->epoch == m->epoch && writer->waves >> w->index & 1;
+        int same = data ? data[byte - at] == m->lds[byte] : !store && wrote_too;
+        if (others(m, w, writer) && !same) fault_race(m, w, lane, byte, writer, LDS_RACE);
+        if ((!store || data) && others(m, w, atomic)) fault_race(m, w, lane, byte, atomic, LDS_RACE);
+        if (store && others(m, w, reader)) fault_race(m, w, lane, byte, reader, LDS_RACE);
+        if (not_flushed(m, w, writer)) fault_race(m, w, lane, byte, writer, MISSING_WAIT);
+        if (not_flushed(m, w, atomic)) fault_race(m, w, lane, byte, atomic, MISSING_WAIT);
+        record_touch(m, w, !store ? reader : data ? writer : atomic);
     }
 }
