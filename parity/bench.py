@@ -7,6 +7,7 @@ the executor's alone; aiter's kernels run in a process of their own, as in the g
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import os
 import statistics
@@ -80,7 +81,7 @@ def rows(repeats: int, aiter: str | None) -> Iterator[BenchRow]:
             yield f"kernels of {name}", None, "s", None, f"{name} is not installed"
             continue
         # each compiler in a process of its own, as installing a launcher changes the compiler for good
-        command = [sys.executable, "-m", "parity.bench", name, str(repeats)]
+        command = [sys.executable, "-m", "parity.bench", "--compiler", name, "--repeats", str(repeats)]
         with tempfile.TemporaryDirectory(prefix="parity-bench-") as folder:
             caches = {
                 "TRITON_CACHE_DIR": f"{folder}/triton",
@@ -193,9 +194,21 @@ def _aiter_rows(repeats: int, aiter: str | None) -> Iterator[BenchRow]:
 
 
 def main() -> None:
-    """The rows of one compiler, tab-separated, for rows()."""
-    for title, figure, unit, bar, note in _compiler_rows(sys.argv[1], int(sys.argv[2])):
-        print(title, figure, unit, "" if bar is None else bar, note, sep="\t", flush=True)
+    """Prints the rows, tab-separated, for parity.gfx942.bench."""
+    parser = argparse.ArgumentParser(
+        prog="python -m parity.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--aiter", metavar="PATH@REV")
+    parser.add_argument(
+        "--compiler", choices=("triton", "flydsl"), help="only the own kernels of this compiler, in this process"
+    )
+    options = parser.parse_args()
+    found = (
+        _compiler_rows(options.compiler, options.repeats) if options.compiler else rows(options.repeats, options.aiter)
+    )
+    for title, figure, unit, bar, note in found:
+        print(title, "" if figure is None else figure, unit, "" if bar is None else bar, note, sep="\t", flush=True)
     os._exit(0)  # interpreter shutdown would tear down MLIR and torch.library in an order that prints tracebacks
 
 

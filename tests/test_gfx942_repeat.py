@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from parity.gfx942 import Allocation, ExecutionFault, Kernel, examine, launch
-from tests.bugs import compile_opencl, kernels_of
+from tests.seeded import compile_opencl, kernels_of
 from tests.gfx942_assembly import pointer
 
 BODIES = {

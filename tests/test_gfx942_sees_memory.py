@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from parity.gfx942 import Allocation, ExecutionFault, Kernel, launch
-from tests import bugs_memory
-from tests.bugs import Bug, assert_place, compile_opencl, kernels_of, partly_written
-from tests.bugs_memory import CLASSES, HARMLESS, ITEMS, MISSING
+from tests import seeded_memory
+from tests.seeded import Bug, assert_place, compile_opencl, kernels_of, partly_written
+from tests.seeded_memory import CLASSES, HARMLESS, ITEMS, MISSING
 from tests.gfx942_assembly import pointer
 
 ALL = {bug.name: (kind, bug) for kind, bugs in CLASSES.items() for bug in bugs}
@@ -27,7 +27,7 @@ class Built:
 def built() -> Built:
     bodies = {f"{bug.name}_{form}": getattr(bug, form) for _, bug in ALL.values() for form in ("faulty", "clean")}
     bodies |= {
-        f"harmless_{name}": bugs_memory._HEAD + use.replace("X", "in[i]") + "}" for name, use in HARMLESS.items()
+        f"harmless_{name}": seeded_memory._HEAD + use.replace("X", "in[i]") + "}" for name, use in HARMLESS.items()
     }
     code, lines = compile_opencl(bodies)
     return Built(kernels_of(code, list(bodies)), lines)

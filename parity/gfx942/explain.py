@@ -101,11 +101,7 @@ def _detail(kind: str, fault: FaultRecord, step: Step, kernel: Kernel, program: 
     if kind == "out-of-bounds scratch":
         return f"{access} at scratch offset {_signed(fault.address)}; a work-item has {sizes[1]} bytes"
     if kind == "uninitialised":
-        origin = (
-            "a register that was never written"
-            if fault.other_step == 0
-            else f"bytes that nobody wrote, read at {_origin(fault, kernel, program)}"
-        )
+        origin = _origin(fault, kernel, program)
         return f"{USES[fault.reason]} depends on {origin}"
     if kind == "LDS race":
         return f"byte {fault.address} of LDS: wave {fault.other_wave} touched it at {_other(fault, kernel, program)} with no barrier between"
@@ -128,8 +124,13 @@ def _signed(offset: int) -> int:
 
 
 def _origin(fault: FaultRecord, kernel: Kernel, program: Program) -> str:
-    step = fault.other_step - 1  # the engine counts origins from 1
-    return f"+{_place(step, kernel, program)} {_text(step, program)}"
+    """Where the undefined bits come from. The engine counts steps from 1 there; 0 is a register as the wave got it."""
+    if fault.other_step == 0:
+        return "a register that was never written"
+    step = fault.other_step - 1
+    text = _text(step, program)
+    hint = " (or a barrier is missing)" if text.startswith("ds_") else ""
+    return f"bytes that nobody wrote{hint}, read at +{_place(step, kernel, program)} {text}"
 
 
 def register_name(row: int, accum_offset: int, *, scalar: bool = False) -> str:

@@ -108,7 +108,19 @@ class Wave(ctypes.Structure):
         ("start_exec", U64),
         ("steps", U64),
         *((name, U32) for name in ("step", "status", "scc", "scc_undefined", "scc_origin", "index")),
-        *((name, U32) for name in ("vm_issued", "vm_done", "lds_issued", "lds_done", "scalar_issued", "scalar_done")),
+        *(
+            (name, U32)
+            for name in (
+                "vm_issued",
+                "vm_done",
+                "lds_issued",
+                "lds_done",
+                "scalar_issued",
+                "scalar_done",
+                "flat_vm",
+                "flat_lds",
+            )
+        ),
         *((name, U64) for name in ("clock", "last_matrix", "last_exec_write")),
         *((name, U32) for name in ("flushed", "lds_write_at", "arrived_at")),
     ]

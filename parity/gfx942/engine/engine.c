@@ -135,7 +135,9 @@ static void run_group(Machine *m, uint64_t group) {
 
 // Runs the workgroups order[0..count), stops at the first fault. Returns its kind.
 uint32_t run_groups(Machine *m, const uint64_t *order, uint64_t count) {
-    m->random = m->schedule * 2654435761u + m->nudge * 40503u + 1;
+    uint64_t mixed = m->schedule * 0x9e3779b97f4a7c15u + m->nudge * 0xd1342543de82ef95u + 1;  // neighbouring seeds far apart (splitmix64)
+    mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9u;
+    m->random = (mixed ^ mixed >> 27) * 0x94d049bb133111ebu;
     for (uint64_t n = 0; n < count && m->fault.kind == NO_FAULT; n++) {
         m->random ^= order[n] << 20;
         m->fault.group = (int64_t)order[n];

@@ -91,7 +91,7 @@ typedef struct {
     uint32_t s[SGPRS], s_undefined[SGPRS], s_origin[SGPRS];
     uint64_t start_exec, steps;
     uint32_t step, status, scc, scc_undefined, scc_origin, index;
-    uint32_t vm_issued, vm_done, lds_issued, lds_done, scalar_issued, scalar_done;
+    uint32_t vm_issued, vm_done, lds_issued, lds_done, scalar_issued, scalar_done, flat_vm, flat_lds;
     uint64_t clock, last_matrix, last_exec_write;
     uint32_t flushed, lds_write_at, arrived_at;
 } Wave;

@@ -23,10 +23,12 @@ static void fault_register(Machine *m, Wave *w, int kind, uint32_t row, int scal
 
 static uint32_t later(uint32_t x, uint32_t y) { return x > y ? x : y; }
 
-// s_waitcnt: vector memory and LDS answer in order, so all but the youngest n are done; scalar loads answer in any order.
+// s_waitcnt: vector memory and LDS answer in order, so all but the youngest n are done; scalar loads answer in any order, and so
+// does everything while a FLAT access is out, which may go either way (ISA "FLAT"; LLVM SIInsertWaitcnts: pending flat).
 static void wait(Wave *w, const Step *i) {
-    if (w->vm_issued > i->vm_count) w->vm_done = later(w->vm_done, w->vm_issued - i->vm_count);
-    if (w->lds_issued > i->lgkm_count) w->lds_done = later(w->lds_done, w->lds_issued - i->lgkm_count);
+    if (w->vm_issued > i->vm_count && (i->vm_count == 0 || w->flat_vm <= w->vm_done)) w->vm_done = later(w->vm_done, w->vm_issued - i->vm_count);
+    if (w->lds_issued > i->lgkm_count && (i->lgkm_count == 0 || w->flat_lds <= w->lds_done))
+        w->lds_done = later(w->lds_done, w->lds_issued - i->lgkm_count);
     if (i->lgkm_count == 0) w->scalar_done = w->scalar_issued;
 }
 
@@ -113,7 +115,7 @@ static void record_writes(Machine *m, Wave *w, const Step *i) {
         if (i->space == CONSTANTS) w->scalar_issued++;
         else if (lds) w->lds_issued++;
         else w->vm_issued++;
-        if (i->space == FLAT) w->lds_issued++;
+        if (i->space == FLAT) w->flat_vm = w->vm_issued, w->flat_lds = ++w->lds_issued;
         if (w->vm_issued > VM_MAX) w->vm_done = later(w->vm_done, w->vm_issued - VM_MAX);
         if (w->lds_issued > LGKM_MAX) w->lds_done = later(w->lds_done, w->lds_issued - LGKM_MAX);
         if (lds && i->family == MEMORY && i->access != LOAD) w->lds_write_at = w->lds_issued;

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from tests.bugs import Bug
+from tests.seeded import Bug
 from tests.gfx942_assembly import Source, text_of
 
 PROLOGUE = "\n".join([

@@ -6,7 +6,7 @@ Every kernel takes (in, out, n); the arrays have exactly one element for each of
 
 from __future__ import annotations
 
-from tests.bugs import WIDTHS, Bug
+from tests.seeded import WIDTHS, Bug
 
 ITEMS = 256
 MISSING = 145  # element that nobody wrote in the uninitialised cases: workgroup 1, wave 0, lane 17
