@@ -64,3 +64,37 @@ def _group(sizes: np.ndarray, exponents: np.ndarray, acc: np.ndarray) -> np.ndar
     total = total + np.where(exponent >= common - 25, kept, 0)
     with np.errstate(over="ignore"):
         return np.ldexp(total.astype(np.float64), common - 31).astype(np.float32).view(np.uint32)
+
+
+def halves(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(significand in units of 2^-10, exponent, value as float64) of fp16 bits."""
+    field, mantissa = (matrix >> 10 & 31).astype(np.int64), matrix.astype(np.int64) & 0x3FF
+    size = mantissa + np.where(field > 0, 1 << 10, 0)
+    exponent = np.where(size == 0, -126, np.maximum(field, 1) - 15)
+    return np.where(matrix & 0x8000, -size, size), exponent, matrix.view(np.float16).astype(np.float64)
+
+
+def product_f16(left: np.ndarray, right: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """fp32 bits [waves, i, j] of A fp16 bits uint16 [waves, i, k], B^T uint16 [waves, j, k] and C uint32 [waves, i, j]: groups of eight,
+    one sum a group, no cut-off, IEEE specials."""
+    (x, x_exponent, x_value), (y, y_exponent, y_value) = halves(left), halves(right)
+    acc = c.copy()
+    for first in range(0, left.shape[2], 8):
+        group = slice(first, first + 8)
+        sizes, exponents = (
+            x[:, :, None, group] * y[:, None, :, group],
+            x_exponent[:, :, None, group] + y_exponent[:, None, :, group],
+        )
+        top = exponents.max(axis=3)
+        total = truncate_shift(sizes, exponents - top[..., None] - 20 + 24).sum(axis=3)
+        field, mantissa = (acc >> 23 & 0xFF).astype(np.int64), (acc & 0x7FFFFF).astype(np.int64)
+        size = mantissa + np.where(field > 0, 1 << 23, 0)
+        size, unit = np.where(acc >> 31, -size, size), np.maximum(field, 1) - 150
+        common = np.maximum(top, np.maximum(unit + 23, -126))
+        total = floor_shift(total, top - common + 31 - 24) + (floor_shift(size, unit - common + 24) << (31 - 24))
+        with np.errstate(all="ignore"):
+            finite = np.ldexp(total.astype(np.float64), common - 31).astype(np.float32).view(np.uint32)
+            special = (x_value[:, :, None, group] * y_value[:, None, :, group]).sum(axis=3) + acc.view(np.float32)
+            bits = np.where(np.isnan(special), NAN, special.astype(np.float32).view(np.uint32))
+        acc = np.where(np.isfinite(special), finite, bits)
+    return acc

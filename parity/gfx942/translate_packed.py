@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""VOP3P to steps: packed fp32 and 16-bit arithmetic (engine/vector.def), AGPR moves, fp8/bf8 matrix products (engine/matrix.c).
+"""VOP3P to steps: packed fp32 and 16-bit arithmetic (engine/vector.def), AGPR moves, fp8/bf8 and f16 matrix products (engine/matrix.c).
 
 Source: CDNA3 ISA, "Packed Math" and "Matrix Arithmetic Instructions".
 """
@@ -24,12 +24,12 @@ from parity.gfx942.operands import (
 )
 from parity.gfx942.records import Family, Role, SourceKind, Step
 
-_MFMA_F8 = re.compile(r"v_mfma_f32_(16x16x32|32x32x16)_(fp8|bf8)_(fp8|bf8)")
+_MFMA = re.compile(r"v_mfma_f32_(?:(16x16x32|32x32x16)_(fp8|bf8)_(fp8|bf8)|(16x16x16|32x32x8)_f16)")
 PASSES = {16: 4, 32: 8}  # of four cycles (CDNA3 ISA, table of matrix instructions; LLVM SISchedule MI300)
 
 
 def translate_packed(instruction: Instruction, kernel: Kernel) -> Step:
-    """Raises Unsupported by name (f16, bf16, xf32, i8 matrix forms too)."""
+    """Raises Unsupported by name (bf16, xf32, i8, fp32 and fp64 matrix forms too)."""
     if instruction.format == "VOP3P-MAI":
         if instruction.name in ("v_accvgpr_read_b32", "v_accvgpr_write_b32"):
             return _accvgpr(instruction, kernel)
@@ -100,12 +100,12 @@ def _accvgpr(instruction: Instruction, kernel: Kernel) -> Step:
 
 def _mfma(instruction: Instruction, kernel: Kernel) -> Step:
     """D = A B + C on all 64 lanes, whatever EXEC says."""
-    match = _MFMA_F8.fullmatch(instruction.name)
+    match = _MFMA.fullmatch(instruction.name)
     if match is None:
         raise Unsupported(f"{instruction}: this matrix instruction has no public bit-exact specification here")
     refuse(instruction, cbsz=0, abid=0, blgp=0)
     fields, step = instruction.fields, new_step(Family.MATRIX, instruction)
-    step.rows = int(match[1].partition("x")[0])
+    step.rows, step.narrow = int((match[1] or match[4]).partition("x")[0]), match[4] is not None
     registers, acc = step.rows * step.rows // 64, bool(fields["acc_cd"])
     step.left_bf8, step.right_bf8, step.passes = match[2] == "bf8", match[3] == "bf8", PASSES[step.rows]
     step.vdst = kernel.row(fields["vdst"], acc=acc, count=registers)

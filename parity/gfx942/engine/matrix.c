@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fp8/bf8 matrix instructions, bit-exact to MMA-Sim's rules.
+// The fp8/bf8 and f16 matrix instructions, bit-exact to MMA-Sim's rules.
 #include "memory.c"
 
 // ---- fp8/bf8 MFMA --------------------------------------------------------------------------------------------------
@@ -59,13 +59,13 @@ INLINE I32 half_sum(const Operand *a, const Operand *b, int rows, int i, int j, 
 }
 
 // Steps 4 to 6: join the halves (floor), bring the accumulator in (floor), round to nearest even once.
-INLINE I32 join(I32 even, I32 odd, I32 e_even, I32 e_odd, I32 acc) {
+INLINE I32 join(I32 even, I32 odd, I32 e_even, I32 e_odd, I32 acc, int cutoff) {
     I32 top = MAX(e_even, e_odd);
     I32 halves = (even >> MIN(top - e_even, EACH(31))) + (odd >> MIN(top - e_odd, EACH(31)));
     I32 field = acc >> 23 & 0xff, acc_exponent = MAX(field, EACH(1)) - 127, common = MAX(top, acc_exponent);
     F64 sum = __builtin_elementwise_floor(CONVERT(halves, F64) * power_of_two(SUM_BITS - JOIN_BITS + top - common));
     F64 addend = __builtin_elementwise_floor(CONVERT((F32)acc, F64) * power_of_two(ACC_BITS - common));
-    addend = (F64)((I64)addend & CONVERT(acc_exponent >= common - ACC_CUTOFF, I64));
+    addend = (F64)((I64)addend & CONVERT(acc_exponent >= common - cutoff, I64));
     F64 total = sum + addend * (1 << (SUM_BITS - ACC_BITS));  // below 2^53 in units of 2^-31: exact
     I32 rounded = (I32)CONVERT(total * power_of_two(common - SUM_BITS), F32);
     return choose(field == 255, acc, rounded);  // step 1: an infinite or NaN accumulator stays
@@ -81,7 +81,7 @@ INLINE void multiply(const Operand *a, const Operand *b, int rows, const uint32_
                 I32 e_even, e_odd;
                 I32 even = half_sum(a, b, rows, i, j, group * GROUP, &e_even), odd = half_sum(a, b, rows, i, j, group * GROUP + 1, &e_odd);
                 I32 nan = a->nan[group][i] | read16(&b->nan[group][j]);  // step 1: NaN times anything, zero too, is NaN
-                acc = choose(nan, EACH(0x7fc00000), join(even, odd, e_even, e_odd, acc));
+                acc = choose(nan, EACH(0x7fc00000), join(even, odd, e_even, e_odd, acc, ACC_CUTOFF));
             }
             __builtin_memcpy(&d[r * d_stride + lane], &acc, sizeof acc);
         }
@@ -105,6 +105,52 @@ void mfma_f8(const uint32_t *a, int64_t a_stride, int a_bf8, const uint32_t *b, 
     }
 }
 
+// ---- f16 MFMA --------------------------------------------------------------------------------------------------------
+// The same steps with these differences: groups of eight consecutive k, whose products are summed together (no halves); the
+// accumulator is never cut off; infinities exist: if the sum in exact arithmetic is infinite or NaN, that is the result.
+enum { F16_GROUP = 8, NO_CUTOFF = 10000 };
+
+// row = lane % rows, its four halves are k = 4 * (lane / rows) ..+3.
+INLINE void operand_f16(const uint32_t *registers, int64_t stride, int rows, Operand *x) {
+    for (int i = 0; i < 2 * 32; i++) x->nan[i / 32][i % 32] = 0;
+    for (int k = 0; k < 256 / rows; k++)
+        for (int i = 0; i < rows; i++) {
+            uint32_t half = registers[k % 4 / 2 * stride + k / 4 * rows + i] >> 16 * (k % 2) & 0xffff, field = half >> 10 & 31;
+            x->value[k * rows + i] = f16_to_f32(half);
+            x->exponent[k * rows + i] = half & 0x7fff ? (int32_t)(field ? field : 1) - 15 : ZERO_EXPONENT;
+            x->nan[k / F16_GROUP][i] |= field == 31 ? -1 : 0;  // infinite or NaN
+        }
+}
+
+INLINE I32 group_f16(const Operand *a, const Operand *b, int rows, int i, int j, int first, I32 acc) {
+    I32 top = EACH(2 * ZERO_EXPONENT), sum = {0};
+    F64 exact = CONVERT((F32)acc, F64);
+    for (int k = first; k < first + F16_GROUP; k++) {
+        top = MAX(top, a->exponent[k * rows + i] + read16(&b->exponent[k * rows + j]));
+        exact += CONVERT(a->value[k * rows + i] * read16_f32(&b->value[k * rows + j]), F64);
+    }
+    F32 scale = (F32)((PRODUCT_BITS - MAX(top, EACH(-100)) + 127) << 23);
+    for (int k = first; k < first + F16_GROUP; k++) sum += CONVERT(a->value[k * rows + i] * read16_f32(&b->value[k * rows + j]) * scale, I32);
+    I32 result = join(sum, EACH(0), top, EACH(2 * ZERO_EXPONENT), acc, NO_CUTOFF), special = (I32)CONVERT(exact, F32);
+    I32 special_operands = a->nan[first / F16_GROUP][i] | read16(&b->nan[first / F16_GROUP][j]) | ((acc >> 23 & 0xff) == 255);
+    special = choose((special & 0x7fffffff) > 0x7f800000, EACH(0x7fc00000), special);
+    return choose(special_operands != 0, special, result);
+}
+
+// One v_mfma_f32_{16x16x16,32x32x8}_f16 of one wave; D and C as above.
+static void mfma_f16(const uint32_t *a, const uint32_t *b, const uint32_t *c, uint32_t *d, int rows) {
+    Operand left, right;
+    operand_f16(a, LANES, rows, &left);
+    operand_f16(b, LANES, rows, &right);
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < rows; j += OUTPUTS) {
+            int r = i / 8 * 4 * (rows == 32) + i % 4, lane = (rows == 32 ? i / 4 % 2 : i / 4) * rows + j;
+            I32 acc = read16(&c[r * LANES + lane]);
+            for (int first = 0; first < 256 / rows; first += F16_GROUP) acc = group_f16(&left, &right, rows, i, j, first, acc);
+            __builtin_memcpy(&d[r * LANES + lane], &acc, sizeof acc);
+        }
+}
+
 // D = A B + C on all 64 lanes, whatever EXEC says. C is copied first: D may overlap it anyhow.
 static void matrix(Machine *m, Wave *w, const Step *i) {
     uint32_t registers = i->rows * i->rows / 64u, origin = 0, addend[16 * LANES], missing[16 * LANES];
@@ -124,7 +170,8 @@ static void matrix(Machine *m, Wave *w, const Step *i) {
         }
     for (uint32_t n = 0; m->checks && c->kind == VECTOR && n < registers; n++)
         if (w->dirty[c->row + n]) any = 1, origin = w->origin[c->row + n];
-    mfma_f8(vector_row(w, VALUES, i->source[0].row), LANES, i->left_bf8, vector_row(w, VALUES, i->source[1].row), LANES, i->right_bf8,
+    if (i->narrow) mfma_f16(vector_row(w, VALUES, i->source[0].row), vector_row(w, VALUES, i->source[1].row), addend, vector_row(w, VALUES, i->vdst), i->rows);
+    else mfma_f8(vector_row(w, VALUES, i->source[0].row), LANES, i->left_bf8, vector_row(w, VALUES, i->source[1].row), LANES, i->right_bf8,
             addend, LANES, vector_row(w, VALUES, i->vdst), LANES, 1, i->rows);
     for (uint32_t n = 0; m->checks && n < registers; n++) {
         uint32_t lost[LANES];
