@@ -78,6 +78,8 @@ HARMLESS = {
     "buffers_of_their_own": _TILE + "\n for (int k = 0; k < n; k++) {\n  t[64 * w + lane] = k + in[i];\n  out[i] = t[64 * w + 63 - lane];\n }\n",
     "all_read_one": _FILL + " out[i] = t[0] + t[255] + t[lane];\n",
     "the_same_value": _TILE + " t[lane] = lane;\n BARRIER;\n out[i] = t[lane ^ 1];\n",  # Triton stores replicated values so
+    # lanes of one store at one address, other values a lane: the last lane of each wave leaves the same
+    "last_lane_of_each_wave": _TILE + " t[ITEM & 3] = lane < 60 ? lane * 7 : (lane & 3);\n BARRIER;\n out[i] = t[ITEM & 3];\n",
     "atomics_together": " __local int t[64];\n if (w == 0) t[lane] = 0;\n BARRIER;\n " + _ADD % "&t[lane]" + ";\n BARRIER;\n out[i] = t[lane];\n",
     "two_barriers_ago": _FILL + " BARRIER;\n int x = t[255 - ITEM];\n BARRIER;\n t[ITEM] = x;\n out[i] = t[ITEM];\n",
     "one_wave_for_all": _TILE + " if (w == 2) for (int k = 0; k < 4; k++) t[64 * k + lane] = k;\n BARRIER;\n out[i] = t[ITEM];\n",

@@ -145,7 +145,7 @@ def _address(fields: Fields, field: str, kind: str) -> str:
     if kind == "global":
         return operands.vector(code, 2 if fields.peek("saddr") == 0x7F else 1)
     if kind == "sd":
-        if bool(fields.take("sd")) != bool(code) or code == 106:  # the assembler has sd=0 for VCC
+        if (not fields.take("sd") and code) or code == 106:  # the assembler has sd=0 for VCC
             raise Unsupported(f"sdst={code} with sd={fields.peek('sd')}")
         return operands.scalar(code, 2) if fields.peek("sd") else "vcc"
     count = fields.take("sve") if kind == "scratch" else fields.peek("offen") + fields.peek("idxen")

@@ -37,10 +37,9 @@ static void fault_bounds(Machine *m, const Wave *w, int kind, int lane, uint64_t
     m->fault.reason = (uint32_t)store;
 }
 
-static void touch_lds(Machine *m, Wave *w, int lane, uint32_t at, uint32_t size, int store, const uint8_t *data);
+static void touch_lds(Machine *m, Wave *w, int lane, uint32_t at, uint32_t size, int store, const uint8_t *before);
 
-// `data`: the bytes of a plain store, null for loads and atomics.
-static int place(Machine *m, Wave *w, const Step *i, int lane, int space, uint64_t address, const void *data, Place *where) {
+static int place(Machine *m, Wave *w, const Step *i, int lane, int space, uint64_t address, Place *where) {
     int store = i->access != LOAD;
     where->undefined = 0;
     if (space == LDS) {
@@ -51,7 +50,7 @@ static int place(Machine *m, Wave *w, const Step *i, int lane, int space, uint64
         where->bytes = m->lds + address;
         if (m->checks) {
             where->undefined = m->lds_undefined + address;
-            touch_lds(m, w, lane, (uint32_t)address, i->size, store, data);
+            if (i->access != STORE) touch_lds(m, w, lane, (uint32_t)address, i->size, store, 0);
         }
         return 1;
     }
@@ -185,7 +184,7 @@ static void load(Machine *m, Wave *w, const Step *i, const uint64_t base[LANES],
             uint64_t address = element_address(i, base[lane], e);
             Place where;
             int space = space_of(i, &address);
-            if (!place(m, w, i, lane, space, address, 0, &where)) return;
+            if (!place(m, w, i, lane, space, address, &where)) return;
             uint32_t words[4] = {0}, missing[4] = {0};
             memcpy(words, where.bytes, i->size);
             if (where.undefined) memcpy(missing, where.undefined, i->size);
@@ -204,7 +203,24 @@ static void load(Machine *m, Wave *w, const Step *i, const uint64_t base[LANES],
     }
 }
 
+// Visit what the lanes of a store hit in LDS: keep the bytes as they were, or tell the race check how they changed. Lanes of one
+// instruction may store to one address; what counts for other waves is what the whole instruction leaves.
+static void lds_bytes_of(Machine *m, Wave *w, const Step *i, const uint64_t base[LANES], uint64_t lanes, uint8_t *before, int touch) {
+    if (!m->checks || (i->space != LDS && i->space != FLAT)) return;
+    for (uint64_t rest = lanes; rest; rest &= rest - 1)
+        for (uint32_t e = 0; e < i->elements; e++) {
+            int lane = __builtin_ctzll(rest);
+            uint64_t address = element_address(i, base[lane], e);
+            if (space_of(i, &address) != LDS || address + i->size > m->lds_bytes) continue;
+            uint8_t *bytes = before + (e * LANES + (uint32_t)lane) * 16;
+            if (touch) touch_lds(m, w, lane, (uint32_t)address, i->size, 1, bytes);
+            else memcpy(bytes, m->lds + address, i->size);
+        }
+}
+
 static void store(Machine *m, Wave *w, const Step *i, const uint64_t base[LANES], uint64_t lanes) {
+    uint8_t before[2 * LANES * 16];
+    lds_bytes_of(m, w, i, base, lanes, before, 0);
     for (uint64_t rest = lanes; rest; rest &= rest - 1) {
         int lane = __builtin_ctzll(rest);
         for (uint32_t e = 0; e < i->elements; e++) {
@@ -224,11 +240,12 @@ static void store(Machine *m, Wave *w, const Step *i, const uint64_t base[LANES]
                 m->fault.address = address;
                 return;
             }
-            if (!place(m, w, i, lane, space, address, words, &where)) return;
+            if (!place(m, w, i, lane, space, address, &where)) return;
             memcpy(where.bytes, words, i->size);
             if (where.undefined) memcpy(where.undefined, missing, i->size);
         }
     }
+    lds_bytes_of(m, w, i, base, lanes, before, 1);
 }
 
 INLINE uint64_t atomic_result(const Step *i, uint64_t old, uint64_t data, uint64_t compare) {
@@ -269,7 +286,7 @@ static void atomic(Machine *m, Wave *w, const Step *i, const uint64_t base[LANES
         }
         int space = space_of(i, &address);
         Place where;
-        if (!place(m, w, i, lane, space, address, 0, &where)) return;
+        if (!place(m, w, i, lane, space, address, &where)) return;
         memcpy(&old, where.bytes, i->size);
         if (where.undefined) memcpy(&missing, where.undefined, i->size);
         uint64_t result = atomic_result(i, old, data, compare);

@@ -181,17 +181,17 @@ static int not_flushed(const Machine *m, const Wave *w, const Touch *writer) {
 
 // Two waves, one byte, at least one write, no barrier between (m->epoch counts barriers). Atomics do not race with each other, nor
 // do plain stores of the same value, which compilers let several waves make, and such a wave may read the byte: no order shows.
-// `data`: the bytes of a plain store, null for loads and atomics.
-static void touch_lds(Machine *m, Wave *w, int lane, uint32_t at, uint32_t size, int store, const uint8_t *data) {
+// `before`: what the bytes were before a plain store, which has been made; null for loads and atomics.
+static void touch_lds(Machine *m, Wave *w, int lane, uint32_t at, uint32_t size, int store, const uint8_t *before) {
     for (uint32_t byte = at; byte < at + size; byte++) {
         Touch *writer = &m->lds_writer[byte], *reader = &m->lds_reader[byte], *atomic = &m->lds_atomic[byte];
         int wrote_too = writer->epoch == m->epoch && writer->waves >> w->index & 1;
-        int same = data ? data[byte - at] == m->lds[byte] : !store && wrote_too;
+        int same = before ? before[byte - at] == m->lds[byte] : !store && wrote_too;
         if (others(m, w, writer) && !same) fault_race(m, w, lane, byte, writer, LDS_RACE);
-        if ((!store || data) && others(m, w, atomic)) fault_race(m, w, lane, byte, atomic, LDS_RACE);
+        if ((!store || before) && others(m, w, atomic)) fault_race(m, w, lane, byte, atomic, LDS_RACE);
         if (store && others(m, w, reader)) fault_race(m, w, lane, byte, reader, LDS_RACE);
         if (not_flushed(m, w, writer)) fault_race(m, w, lane, byte, writer, MISSING_WAIT);
         if (not_flushed(m, w, atomic)) fault_race(m, w, lane, byte, atomic, MISSING_WAIT);
-        record_touch(m, w, !store ? reader : data ? writer : atomic);
+        record_touch(m, w, !store ? reader : before ? writer : atomic);
     }
 }
