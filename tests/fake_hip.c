@@ -3,7 +3,7 @@
 // with the memory registered at that moment to a callback. Without libc, so that it links with lld alone.
 typedef unsigned long size_t;
 typedef int (*launch_t)(const char *kernel, const void *image, const unsigned *dims, const void *kernarg, size_t kernarg_size,
-                        void *const *addresses, const size_t *sizes, unsigned count);
+                        void *const *addresses, const size_t *sizes, unsigned count, unsigned lds);
 
 char fake_log[1 << 16];
 char fake_failing[64]; // the call that fails, "" for none
@@ -61,6 +61,8 @@ int hipDeviceGetName(char *name, int space, int device) {
     return device ? INVALID_VALUE : SUCCESS;
 }
 
+int hipRuntimeGetVersion(int *version) { ENTER; *version = 60443483; return SUCCESS; }
+
 int hipHostRegister(void *address, size_t size, unsigned flags) {
     ENTER;
     if (!address || !size || flags != 2 || registered == 64)
@@ -108,10 +110,10 @@ int hipModuleGetFunction(void **function, void *module, const char *name) {
 int hipModuleLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned lds,
                           void *stream, void **parameters, void **extra) {
     ENTER;
-    if (function != wanted || lds || stream || parameters || !extra || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4] != (void *)3)
+    if (function != wanted || stream || parameters || !extra || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4] != (void *)3)
         return INVALID_VALUE;
     const unsigned dims[] = {gx, gy, gz, bx, by, bz};
-    failed = run(wanted, image, dims, extra[1], *(size_t *)extra[3], addresses, sizes, registered);
+    failed = run(wanted, image, dims, extra[1], *(size_t *)extra[3], addresses, sizes, registered, lds);
     return SUCCESS;
 }
 

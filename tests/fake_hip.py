@@ -15,7 +15,7 @@ from parity.gfx942 import Allocation, ExecutorError, launch, load, native
 
 _LAUNCH = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint), ctypes.c_void_p, ctypes.c_size_t,
-    ctypes.POINTER(ctypes.c_size_t), ctypes.POINTER(ctypes.c_size_t), ctypes.c_uint,
+    ctypes.POINTER(ctypes.c_size_t), ctypes.POINTER(ctypes.c_size_t), ctypes.c_uint, ctypes.c_uint,
 )  # fmt: skip
 
 
@@ -65,7 +65,16 @@ class FakeHip:
         ctypes.c_size_t.in_dll(self._library, "fake_shift").value = distance
 
     def _launch(
-        self, name: bytes, image: int, dims: Any, kernarg: int, size: int, addresses: Any, sizes: Any, count: int
+        self,
+        name: bytes,
+        image: int,
+        dims: Any,
+        kernarg: int,
+        size: int,
+        addresses: Any,
+        sizes: Any,
+        count: int,
+        lds: int,
     ) -> int:
         kernel = load(code_object_at(image), name.decode())
         packed = ctypes.string_at(kernarg, size)
@@ -75,9 +84,8 @@ class FakeHip:
         occupied = []
         while True:
             try:
-                launch(
-                    kernel, arguments, tuple(dims[0:3]), tuple(dims[3:6]), memory, checks=False
-                )  # nor does a GPU check
+                grid, block = tuple(dims[0:3]), tuple(dims[3:6])
+                launch(kernel, arguments, grid, block, memory, checks=False, dynamic_lds=lds)  # nor does a GPU check
                 return 0
             except ExecutorError:
                 return 1

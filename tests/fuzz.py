@@ -30,7 +30,17 @@ SIZE = 4096  # bytes of the one buffer
 STEPS = 3000
 GUARD, PATTERN = 1 << 15, 0xA5
 # Control flow would leave most of a kernel unexecuted; these are added where wanted.
-_LEFT_OUT = ("s_endpgm", "s_branch", "s_cbranch", "s_setpc", "s_swappc", "s_trap", "s_sethalt", "s_sendmsg", "s_barrier")
+_LEFT_OUT = (
+    "s_endpgm",
+    "s_branch",
+    "s_cbranch",
+    "s_setpc",
+    "s_swappc",
+    "s_trap",
+    "s_sethalt",
+    "s_sendmsg",
+    "s_barrier",
+)
 _PROLOGUE = """s_load_dwordx2 s[8:9], s[0:1], 0x0
 s_waitcnt lgkmcnt(0)
 s_mov_b64 s[10:11], s[8:9]
@@ -53,11 +63,18 @@ def seeds(generator: random.Random) -> list[bytes]:
     instructions, so that mutations meet code that runs."""
     every = lines()
     known = [line for line in every if line.split()[0] in native.semantics()]
-    lds = [line for line in every if line.startswith(("ds_read_b32", "ds_write_b32", "ds_swizzle", "v_mfma_f32_16x16x32_fp8"))]
+    lds = [
+        line
+        for line in every
+        if line.startswith(("ds_read_b32", "ds_write_b32", "ds_swizzle", "v_mfma_f32_16x16x32_fp8"))
+    ]
     bodies = [generator.sample(every, 20) for _ in range(12)]
     bodies += [generator.sample(known, 40) for _ in range(12)]
     bodies += [generator.choices(lds + known[:40], k=20) for _ in range(12)]
-    return [assemble(text_of(Source("k", "\n".join([_PROLOGUE, *body]), ((8, "global_buffer"),), lds=8192))) for body in bodies]
+    return [
+        assemble(text_of(Source("k", "\n".join([_PROLOGUE, *body]), ((8, "global_buffer"),), lds=8192)))
+        for body in bodies
+    ]
 
 
 def mutated(code: bytes, generator: random.Random) -> bytes:
@@ -108,7 +125,9 @@ def guard_storage() -> None:
 
 def check_guards() -> None:
     for name, guarded, first, size in _storage:
-        assert (guarded[:first] == PATTERN).all() and (guarded[first + size :] == PATTERN).all(), f"written beyond {name}"
+        assert (guarded[:first] == PATTERN).all() and (guarded[first + size :] == PATTERN).all(), (
+            f"written beyond {name}"
+        )
 
 
 def run(kernel: Kernel, generator: random.Random) -> str:
@@ -121,7 +140,11 @@ def run(kernel: Kernel, generator: random.Random) -> str:
     except ExecutorError as error:
         return getattr(error, "kind", type(error).__name__)
     except ValueError as error:  # the call does not fit the kernel: too few bytes of an argument, too much LDS
-        return "ValueError: " + str(error).split(":")[0][:20] if "argument" not in str(error) and "LDS" not in str(error) else "ValueError"
+        return (
+            "ValueError: " + str(error).split(":")[0][:20]
+            if "argument" not in str(error) and "LDS" not in str(error)
+            else "ValueError"
+        )
     return "ran"
 
 
@@ -152,7 +175,9 @@ def main() -> None:
     for _ in range(options.texts):
         text = list(text_of(Source("k", "\n".join([_PROLOGUE, *generator.sample(every, 10)]), ((8, "global_buffer"),))))
         for _ in range(generator.choice((1, 3, 30))):
-            text[generator.randrange(len(text))] = chr(generator.choice((0, 10, 32, 34, 39, 92, 0xE9, 0x1F600, generator.randrange(32, 127))))
+            text[generator.randrange(len(text))] = chr(
+                generator.choice((0, 10, 32, 34, 39, 92, 0xE9, 0x1F600, generator.randrange(32, 127)))
+            )
         try:
             outcomes["text " + run(load("".join(text)), generator)] += 1
         except BadCodeObject:

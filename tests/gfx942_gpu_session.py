@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """pytest --device=gpu for the executor's tests: which of them go to the GPU, and a line about each in instructions.jsonl.
 
-    {"device": "AMD Instinct MI300X", "kernels": [{"name": "k7", "sha256": "..."}], "outcome": "passed", "test": "tests/..."}
+    {"device": "AMD Instinct MI300X", "hip": 60443483, "kernels": [{"instructions": "v_mov_b32 v10, v2", "name": "k0", "sha256": "..."}],
+     "outcome": "passed", "test": "tests/..."}
 
-sha256 is that of the code object. conftest.py takes the hooks and the fixture from here.
+A failed one also has "failure", which tells actual and expected values. sha256 is that of the code object. conftest.py takes the hooks and
+the fixture from here.
 """
 
 from __future__ import annotations
@@ -17,18 +19,19 @@ import pytest
 
 from parity import gfx942
 from tests import gfx942_state, mfma_launch
-from tests.gfx942_on_gpu import Gpu, GpuError, on_gpu
+from tests.gfx942_on_gpu import Gpu, GpuError, on_gpu, run_kernel
 
 REASON = "checks the executor itself"
 OWN_TESTS = "test_gfx942_on_gpu"  # they bring a made-up GPU
-_EITHER_WAY = (gfx942_state.run, gfx942_state.execute, mfma_launch.matrix_product)
+_EITHER_WAY = (gfx942_state.run, gfx942_state.execute, mfma_launch.matrix_product, run_kernel)
 _EXECUTOR_ONLY = (gfx942.launch, gfx942.check_schedules)
+LONGEST = 2000  # characters of a failure: pytest compares whole registers
 _GPU = pytest.StashKey[Gpu]()
 _SEEN = pytest.StashKey[int]()
 
 
 def runs_on_gpu(test: FunctionType) -> bool:
-    """Whether a test launches through run, execute or matrix_product, and neither asks for a report or expects an exception.
+    """Whether a test launches through run_kernel or what stands on it, and neither asks for a report or expects an exception.
 
     Read from the code, through the functions of the tests that it calls: a mark could be forgotten, and a refused or faulting
     kernel must not reach a GPU, where a fault ends the process.
@@ -90,24 +93,32 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     answer = yield
     report = answer.get_result()
     if _SEEN in item.stash and (report.when == "call" or (report.when == "setup" and not report.passed)):
-        line = json.dumps(record(item, report.outcome), sort_keys=True) + "\n"
+        line = json.dumps(record(item, report), sort_keys=True) + "\n"
         with open(results_file(item.config), "a", encoding="utf-8") as file:
             file.write(line)  # one write: xdist workers append to the same file
 
 
-def record(item: pytest.Item, outcome: str) -> dict[str, object]:
+def record(item: pytest.Item, report: pytest.TestReport) -> dict[str, object]:
     gpu = item.config.stash.get(_GPU, None)
     launched = [] if gpu is None else gpu.launched[item.stash[_SEEN] :]
-    kernels = [{"name": name, "sha256": sha256} for name, sha256 in dict.fromkeys(launched)]
-    return {"test": item.nodeid, "outcome": outcome, "device": device_name(gpu), "kernels": kernels}
+    kernels = [dict(zip(("name", "sha256", "instructions"), one, strict=True)) for one in dict.fromkeys(launched)]
+    return {"test": item.nodeid, "outcome": report.outcome, "kernels": kernels, **machine(gpu), **failure(report)}
 
 
-def device_name(gpu: Gpu | None) -> str | None:
+def machine(gpu: Gpu | None) -> dict[str, object]:
     """None where HIP does not say; the test has failed then."""
     try:
-        return None if gpu is None else gpu.name
+        return {"device": None, "hip": None} if gpu is None else {"device": gpu.name, "hip": gpu.runtime}
     except GpuError:
-        return None
+        return {"device": None, "hip": None}
+
+
+def failure(report: pytest.TestReport) -> dict[str, str]:
+    """pytest's message about a failed test: the assertions of these tests say the lane, what came and what was expected."""
+    if report.outcome != "failed":
+        return {}
+    crash = getattr(report.longrepr, "reprcrash", None)  # absent from a failure without a traceback
+    return {"failure": (str(report.longrepr) if crash is None else crash.message)[:LONGEST]}
 
 
 def results_file(config: pytest.Config) -> Path:

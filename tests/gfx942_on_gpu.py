@@ -4,6 +4,9 @@
 The tests put host addresses into memory and into registers, so their arrays stay where they are: their pages are registered,
 and a GPU that sees them at another address is refused. Signatures: HIP API reference, "Module management", "Execution control",
 "Memory management" (rocm.docs.amd.com/projects/HIP); constants: include/hip/hip_runtime_api.h of ROCm/hip.
+
+Atomics on such memory cross PCIe. MI300 makes a load, an operation and a store of those that PCIe lacks; to the wave that looks the
+same (ROCm, "AMD GPU atomics operation support"). On MI200 they would do nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ _POINTER, _OUT, _INT, _UNSIGNED = ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_
 SIGNATURES: dict[str, list[type]] = {  # each returns hipError_t, 0 is hipSuccess
     "hipSetDevice": [_INT],
     "hipDeviceGetName": [ctypes.c_char_p, _INT, _INT],  # name, its space, device
+    "hipRuntimeGetVersion": [ctypes.POINTER(_INT)],
     "hipHostRegister": [_POINTER, ctypes.c_size_t, _UNSIGNED],  # address, bytes, flags
     "hipHostGetDevicePointer": [_OUT, _POINTER, _UNSIGNED],  # result, host address, flags (0)
     "hipHostUnregister": [_POINTER],
@@ -45,24 +49,26 @@ class GpuError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Assembled(Kernel):
-    """A kernel with the code object that it came from: HIP takes that whole."""
+    """A kernel with the code object that it came from: HIP takes that whole. instructions: the text under test, for the record."""
 
     code: bytes = field(repr=False)
+    instructions: str = field(repr=False)
 
 
-def assembled(code: bytes, name: str) -> Assembled:
+def assembled(code: bytes, name: str, *, instructions: str = "") -> Assembled:
     """load(code, name), ready for a GPU too."""
     kernel = load(code, name)
-    return Assembled(**{part.name: getattr(kernel, part.name) for part in fields(Kernel)}, code=code)
+    parts = {part.name: getattr(kernel, part.name) for part in fields(Kernel)}
+    return Assembled(**parts, code=code, instructions=instructions)
 
 
 @dataclass
 class Gpu:
-    """GPU number `index` of those that HIP sees. `launched`: (name, sha256 of the code object) of each launch so far."""
+    """GPU number `index` of those that HIP sees. `launched`: (name, sha256 of the code object, instructions) of each launch so far."""
 
     index: int
     library: str = LIBRARY
-    launched: list[tuple[str, str]] = field(default_factory=list)
+    launched: list[tuple[str, str, str]] = field(default_factory=list)
 
     @cached_property
     def hip(self) -> ctypes.CDLL:
@@ -84,16 +90,30 @@ class Gpu:
         self.call("hipDeviceGetName", text, len(text), self.index)
         return text.value.decode()
 
+    @cached_property
+    def runtime(self) -> int:
+        """Version of HIP's runtime, as it counts: 60443483 is 6.4.43483."""
+        version = ctypes.c_int()
+        self.call("hipRuntimeGetVersion", ctypes.byref(version))
+        return version.value
+
     def call(self, function: str, *arguments: object) -> None:
         error = getattr(self.hip, function)(*arguments)
         if error:
             raise GpuError(f"{function}: {self.hip.hipGetErrorString(error).decode()} (hipError_t {error})")
 
     def launch(
-        self, kernel: Assembled, arguments: Sequence[bytes], grid: Dims, block: Dims, memory: Iterable[Allocation]
+        self,
+        kernel: Assembled,
+        arguments: Sequence[bytes],
+        grid: Dims,
+        block: Dims,
+        memory: Iterable[Allocation],
+        *,
+        dynamic_lds: int = 0,
     ) -> None:
         """Run `kernel` and wait. Arguments as of parity.gfx942.launch. Raises GpuError; memory is given back in any case."""
-        self.launched.append((kernel.name, kernel.sha256))
+        self.launched.append((kernel.name, kernel.sha256, kernel.instructions))
         self.call("hipSetDevice", self.index)
         with _Held(self) as held:
             for address, size in pages_of(memory):
@@ -109,7 +129,7 @@ class Gpu:
             extra = (ctypes.c_void_p * 5)(
                 BUFFER_POINTER, ctypes.addressof(buffer), BUFFER_SIZE, ctypes.addressof(size), END
             )
-            self.call("hipModuleLaunchKernel", function, *grid, *block, 0, None, None, extra)
+            self.call("hipModuleLaunchKernel", function, *grid, *block, dynamic_lds, None, None, extra)
             self.call("hipDeviceSynchronize")
 
     def _same_address(self, address: int) -> None:
@@ -190,12 +210,13 @@ def run_kernel(
     memory: Sequence[Allocation],
     *,
     checks: bool = True,
+    dynamic_lds: int = 0,
 ) -> LaunchReport | None:
     """On the chosen GPU (no report then), else in the executor."""
     gpu = _CHOSEN.get()
     if gpu is None:
-        return launch(kernel, arguments, grid, block, memory, checks=checks)
+        return launch(kernel, arguments, grid, block, memory, checks=checks, dynamic_lds=dynamic_lds)
     if not isinstance(kernel, Assembled):
         raise TypeError(f"{kernel.name} has no code object with it: use assembled()")
-    gpu.launch(kernel, arguments, grid, block, memory)
+    gpu.launch(kernel, arguments, grid, block, memory, dynamic_lds=dynamic_lds)
     return None

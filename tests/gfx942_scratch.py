@@ -19,4 +19,5 @@ def scratch_kernel(body: str, *, scratch: int, lds: int = 0) -> Kernel:
     return assembled(
         assemble(text.replace("    .private_segment_fixed_size: 0", f"    .private_segment_fixed_size: {scratch}")),
         "body",
+        instructions=body,
     )

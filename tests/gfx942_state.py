@@ -73,7 +73,7 @@ def source(name: str, body: str, *, lds: int = 0) -> Source:
 def kernels(bodies: dict[str, str], *, lds: int = 0) -> dict[str, Kernel]:
     """All bodies assembled in one call."""
     code = assemble(text_of(*(source(name, body, lds=lds) for name, body in bodies.items())))
-    return {name: assembled(code, name) for name in bodies}
+    return {name: assembled(code, name, instructions=body) for name, body in bodies.items()}
 
 
 def run(kernel: Kernel, waves: Sequence[Before], *, checks: bool = True, **memory: np.ndarray) -> list[After]:

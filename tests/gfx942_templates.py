@@ -227,8 +227,20 @@ def _by_width(pattern: str, fields: Fields, stem: str, register: str, narrow: st
 
 _LOADS = "ubyte sbyte ushort sshort ubyte_d16 ubyte_d16_hi sbyte_d16 sbyte_d16_hi short_d16 short_d16_hi"
 _STORES = "byte byte_d16_hi short short_d16_hi"
-_ATOMICS = "swap add sub smin umin smax umax and or xor inc dec".split()
-_DS_ATOMICS = "add_u32 sub_u32 inc_u32 dec_u32 min_i32 max_i32 min_u32 max_u32 and_b32 or_b32 xor_b32".split()
+_ATOMICS = ["swap", "add", "sub", "smin", "umin", "smax", "umax", "and", "or", "xor", "inc", "dec"]
+_DS_ATOMICS = [
+    "add_u32",
+    "sub_u32",
+    "inc_u32",
+    "dec_u32",
+    "min_i32",
+    "max_i32",
+    "min_u32",
+    "max_u32",
+    "and_b32",
+    "or_b32",
+    "xor_b32",
+]
 
 
 def _atomics(pattern: str, fields: Fields, stem: str, register: str) -> list[Template]:

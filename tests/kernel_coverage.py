@@ -103,7 +103,7 @@ def run(job: Job, work: Path) -> list[dict[str, Any]]:
     results = work / f"{job.name}.jsonl"
     while True:
         records = _records(results)
-        left = job.variants()[len(records) :]
+        left = _left(job, records)
         if not left:
             return records
         description = {"kernel": job.kernel, "source": asdict(job.source), "vllm": job.vllm, "variants": left}
@@ -113,11 +113,16 @@ def run(job: Job, work: Path) -> list[dict[str, Any]]:
             environment = _environment(job, Path(folder))
             command = [sys.executable, "-m", "tests.kernel_coverage_run", *files]
             code = subprocess.run(command, env=environment, stdout=log, stderr=log, cwd=ROOT).returncode
-        dead = len(_records(results))
-        if dead < len(job.variants()):
+        dead = _left(job, _records(results))
+        if dead:
             crash = {"result": "crash", "why": f"exit status {code}", "sha256": [], "instructions": 0, "forms": []}
             with open(results, "a") as lines:
-                lines.write(json.dumps(job.variants()[dead] | crash | {"compiler": "", "seconds": 0.0}) + "\n")
+                lines.write(json.dumps(dead[0] | crash | {"compiler": "", "seconds": 0.0}) + "\n")
+
+
+def _left(job: Job, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The variants that have no record yet, in the job's order."""
+    return [variant for variant in job.variants() if not any(variant.items() <= record.items() for record in records)]
 
 
 def _records(results: Path) -> list[dict[str, Any]]:

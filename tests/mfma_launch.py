@@ -19,7 +19,7 @@ ONE = 0x40  # 1.0 in both encodings
 def build() -> dict[str, Kernel]:
     """A kernel for each form, assembled in one call."""
     code = assemble(text_of(*(kernel_source(form) for form in FORMS)))
-    return {form: assembled(code, "k" + form) for form in FORMS}
+    return {form: assembled(code, "k" + form, instructions=f"v_mfma_f32_{form}") for form in FORMS}
 
 
 def shape(form: str) -> tuple[int, int]:

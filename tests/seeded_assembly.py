@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from parity.gfx942 import ExecutionFault, Kernel, launch, native
-from tests.seeded import HEADER, Bug, assert_place, compile_assembly, compile_opencl, kernels_of
 from tests.gfx942_assembly import Source, allocations, pointer, text_of
+from tests.seeded import HEADER, Bug, assert_place, compile_assembly, compile_opencl, kernels_of
 
 _FLAGS = ("--target=amdgcn-amd-amdhsa", "-mcpu=gfx942", "-mcode-object-version=5", "-x", "cl", "-cl-std=CL2.0", "-cl-no-stdinc", "-nogpulib",
           "-O2", "-w", "-S")  # fmt: skip

@@ -28,8 +28,19 @@ def out_of_bounds() -> list[Bug]:
     for w in WIDTHS:
         head = _PARAMETERS.format(w=w)
         for name, index, place in (("before", "i - 1", FIRST), ("after", "i + 1", LAST)):
-            bugs.append(_both(f"load{w}_{name}", "out-of-bounds", head + " out[i] = in[@]; // BUG\n}", index, "i", **place))
-            bugs.append(_both(f"store{w}_{name}", "out-of-bounds", head + f" V{w} x = in[i];\n out[@] = x; // BUG\n}}", index, "i", **place))
+            bugs.append(
+                _both(f"load{w}_{name}", "out-of-bounds", head + " out[i] = in[@]; // BUG\n}", index, "i", **place)
+            )
+            bugs.append(
+                _both(
+                    f"store{w}_{name}",
+                    "out-of-bounds",
+                    head + f" V{w} x = in[i];\n out[@] = x; // BUG\n}}",
+                    index,
+                    "i",
+                    **place,
+                )
+            )
     head = _PARAMETERS.format(w=4)
     bugs += [
         _both("one_lane_far_away", "out-of-bounds", head + " out[i] = in[@]; // BUG\n}", "i == 70 ? i + 100000 : i", "i", lane=6, wave=1, workgroup=0),
@@ -49,10 +60,31 @@ def out_of_bounds_buffer() -> list[Bug]:
                 f" __amdgpu_buffer_rsrc_t r = __builtin_amdgcn_make_buffer_rsrc(in, 0, {w} * n, 0x27000);\n")  # fmt: skip
         store = f"{{ {raw} x = ({raw})1; __builtin_amdgcn_raw_buffer_store_{kind}(x, r, #, 0); }} // BUG\n}}"
         load = f" *(__global {raw}*)&out[i] = __builtin_amdgcn_raw_buffer_load_{kind}(r, #, 0); // BUG\n}}"
-        for name, offsets, clean in (("voffset", f"{w} * i + {w}, 0", f"{w} * i, 0"), ("soffset", f"{w} * i, n * {w} - 127 * {w} - 128 * {w} * WG", f"{w} * i, 0")):
+        for name, offsets, clean in (
+            ("voffset", f"{w} * i + {w}, 0", f"{w} * i, 0"),
+            ("soffset", f"{w} * i, n * {w} - 127 * {w} - 128 * {w} * WG", f"{w} * i, 0"),
+        ):
             place = LAST if name == "voffset" else {"lane": 63, "wave": 1}
-            bugs.append(_both(f"buffer_load{w}_{name}", "out-of-bounds buffer", head + load.replace("#", "@"), offsets, clean, **place))
-            bugs.append(_both(f"buffer_store{w}_{name}", "out-of-bounds buffer", head + " " + store.replace("#", "@"), offsets, clean, **place))
+            bugs.append(
+                _both(
+                    f"buffer_load{w}_{name}",
+                    "out-of-bounds buffer",
+                    head + load.replace("#", "@"),
+                    offsets,
+                    clean,
+                    **place,
+                )
+            )
+            bugs.append(
+                _both(
+                    f"buffer_store{w}_{name}",
+                    "out-of-bounds buffer",
+                    head + " " + store.replace("#", "@"),
+                    offsets,
+                    clean,
+                    **place,
+                )
+            )
     return bugs
 
 
@@ -61,9 +93,30 @@ def out_of_bounds_lds() -> list[Bug]:
     for w in WIDTHS:
         head = _PARAMETERS.format(w=w) + f" __local V{w} l[128];\n"
         fill = " l[ITEM] = in[i];\n BARRIER;\n"
-        for name, index, place in (("before", "ITEM - 1", {"lane": 0, "wave": 0, "workgroup": 0}), ("after", "ITEM + 1", {"lane": 63, "wave": 1, "workgroup": 0})):
-            bugs.append(_both(f"lds_load{w}_{name}", "out-of-bounds LDS", head + fill + " out[i] = l[@]; // BUG\n}", index, "ITEM ^ 1", **place))
-            bugs.append(_both(f"lds_store{w}_{name}", "out-of-bounds LDS", head + f" V{w} x = in[i];\n l[@] = x; // BUG\n BARRIER;\n out[i] = l[ITEM];\n}}", index, "ITEM", **place))
+        for name, index, place in (
+            ("before", "ITEM - 1", {"lane": 0, "wave": 0, "workgroup": 0}),
+            ("after", "ITEM + 1", {"lane": 63, "wave": 1, "workgroup": 0}),
+        ):
+            bugs.append(
+                _both(
+                    f"lds_load{w}_{name}",
+                    "out-of-bounds LDS",
+                    head + fill + " out[i] = l[@]; // BUG\n}",
+                    index,
+                    "ITEM ^ 1",
+                    **place,
+                )
+            )
+            bugs.append(
+                _both(
+                    f"lds_store{w}_{name}",
+                    "out-of-bounds LDS",
+                    head + f" V{w} x = in[i];\n l[@] = x; // BUG\n BARRIER;\n out[i] = l[ITEM];\n}}",
+                    index,
+                    "ITEM",
+                    **place,
+                )
+            )
     return bugs
 
 
@@ -74,8 +127,26 @@ def out_of_bounds_scratch() -> list[Bug]:
         for lane in (5, 63):
             place = {"lane": lane, "wave": 0, "workgroup": 0}
             far = f"i == {lane} ? 4000 : (i & 15)"
-            bugs.append(_both(f"scratch_load{w}_{lane}", "out-of-bounds scratch", head + " int k = @;\n out[i] = a[k]; // BUG\n}", far, "i & 15", **place))
-            bugs.append(_both(f"scratch_store{w}_{lane}", "out-of-bounds scratch", head + f" int k = @;\n V{w} x = in[i];\n a[k] = x; // BUG\n out[i] = a[3];\n}}", far, "i & 15", **place))
+            bugs.append(
+                _both(
+                    f"scratch_load{w}_{lane}",
+                    "out-of-bounds scratch",
+                    head + " int k = @;\n out[i] = a[k]; // BUG\n}",
+                    far,
+                    "i & 15",
+                    **place,
+                )
+            )
+            bugs.append(
+                _both(
+                    f"scratch_store{w}_{lane}",
+                    "out-of-bounds scratch",
+                    head + f" int k = @;\n V{w} x = in[i];\n a[k] = x; // BUG\n out[i] = a[3];\n}}",
+                    far,
+                    "i & 15",
+                    **place,
+                )
+            )
     return bugs
 
 
@@ -115,7 +186,10 @@ def uninitialised_global() -> list[Bug]:
 def uninitialised_lds() -> list[Bug]:
     """One work-item does not store its element."""
     fill = _HEAD + " __local int t[128];\n if (@) t[ITEM] = in[i];\n BARRIER;\n"
-    return [_both(f"lds_{name}", "uninitialised", fill + use.replace("X", "t[ITEM]") + "}", f"i != {MISSING}", "1", **_HERE) for name, use in USES.items()]
+    return [
+        _both(f"lds_{name}", "uninitialised", fill + use.replace("X", "t[ITEM]") + "}", f"i != {MISSING}", "1", **_HERE)
+        for name, use in USES.items()
+    ]
 
 
 def uninitialised_register() -> list[Bug]:
@@ -127,8 +201,14 @@ def uninitialised_register() -> list[Bug]:
 
 
 def uninitialised_scratch() -> list[Bug]:
-    fill = _HEAD + " volatile int cells[8];\n for (int j = 0; j < 8; j++) if (j != 5 || @) cells[j] = in[i] + j;\n int cell = i == 145 ? 5 : (i & 3);\n int x0 = cells[cell];\n"
-    return [_both(f"scratch_{name}", "uninitialised", fill + use.replace("X", "x0") + "}", "i != 145", "1", **_HERE) for name, use in USES.items()]
+    fill = (
+        _HEAD
+        + " volatile int cells[8];\n for (int j = 0; j < 8; j++) if (j != 5 || @) cells[j] = in[i] + j;\n int cell = i == 145 ? 5 : (i & 3);\n int x0 = cells[cell];\n"
+    )
+    return [
+        _both(f"scratch_{name}", "uninitialised", fill + use.replace("X", "x0") + "}", "i != 145", "1", **_HERE)
+        for name, use in USES.items()
+    ]
 
 
 CLASSES = {

@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-from tests.seeded import Bug
 from tests.gfx942_assembly import Source, text_of
+from tests.seeded import Bug
 
 PROLOGUE = "\n".join([
     "s_load_dwordx4 s[4:7], s[0:1], 0x0", "s_waitcnt lgkmcnt(0)", "v_lshlrev_b32 v1, 2, v0", "s_mov_b64 s[8:9], s[4:5]", "s_mov_b32 s10, 0x1000",
@@ -68,7 +68,10 @@ def missing_waits() -> list[Bug]:
          "v_add_u32 v32, v30, v2", "", 0),
         ("condition", "s_load_dwordx2 vcc, s[4:5], 0x0", "s_waitcnt lgkmcnt(0)", "s_cbranch_vccnz out_$\nout_$: s_nop 0", "", -1),
     ]  # fmt: skip
-    return bugs + [_form(f"wait_{name}", kind, before, wait, after, lenient, lane=lane) for name, before, wait, after, lenient, lane in more]
+    return bugs + [
+        _form(f"wait_{name}", kind, before, wait, after, lenient, lane=lane)
+        for name, before, wait, after, lenient, lane in more
+    ]
 
 
 # What needs no wait: stores read their data when they are issued, and answers of one counter come in order.
@@ -113,12 +116,26 @@ def matrix_hazards() -> list[Bug]:
     bugs = []
     for number, (name, producer, consumer, need) in enumerate(cases):
         plain = bool(number % 2)
-        bugs.append(_form(f"hazard_{name}", "MFMA hazard", producer, filler(need, instructions=plain), consumer, filler(need - 1, instructions=plain), lane=-1))
+        bugs.append(
+            _form(
+                f"hazard_{name}",
+                "MFMA hazard",
+                producer,
+                filler(need, instructions=plain),
+                consumer,
+                filler(need - 1, instructions=plain),
+                lane=-1,
+            )
+        )
     product = f"{SMALL} v[40:43], v[2:3], v[4:5], 0"
     across = f"{product}\ns_branch over_$\nover_$:"  # the branch is one state
     around = f"s_mov_b32 s20, 2\nturn_$: {product}\ns_sub_u32 s20, s20, 1\ns_cmp_lg_u32 s20, 0\ns_cbranch_scc1 turn_$"  # three states
-    bugs.append(_form("hazard_across_a_branch", "MFMA hazard", across, "s_nop 5", "v_add_f32 v30, v41, v2", "s_nop 4", lane=-1))
-    bugs.append(_form("hazard_behind_a_loop", "MFMA hazard", around, "s_nop 3", "v_add_f32 v30, v41, v2", "s_nop 2", lane=-1))
+    bugs.append(
+        _form("hazard_across_a_branch", "MFMA hazard", across, "s_nop 5", "v_add_f32 v30, v41, v2", "s_nop 4", lane=-1)
+    )
+    bugs.append(
+        _form("hazard_behind_a_loop", "MFMA hazard", around, "s_nop 3", "v_add_f32 v30, v41, v2", "s_nop 2", lane=-1)
+    )
     return bugs
 
 

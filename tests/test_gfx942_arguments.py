@@ -8,9 +8,10 @@ import struct
 import numpy as np
 import pytest
 
-from parity.gfx942 import ExecutorError, Kernel, Unsupported, launch, load
+from parity.gfx942 import ExecutorError, Kernel, Unsupported, launch
 from parity.gfx942.code_object import assemble
 from tests.gfx942_assembly import Source, allocations, pointer, text_of
+from tests.gfx942_on_gpu import assembled, run_kernel
 
 OUT = ((8, "global_buffer"),)
 MIXED = (*OUT, (4, "by_value"), (4, "by_value"), (16, "by_value"))
@@ -24,7 +25,8 @@ ONE: dict[str, tuple[int, int, int]] = {"grid": (1, 1, 1), "block": (64, 1, 1)}
 
 
 def built(body: str, arguments: tuple[tuple[int, str], ...], *, directives: str = "") -> Kernel:
-    return load(assemble(text_of(Source("k", body, arguments, directives=directives))))
+    code = assemble(text_of(Source("k", body, arguments, directives=directives)))
+    return assembled(code, "k", instructions=body)
 
 
 def stores(count: int) -> str:
@@ -36,7 +38,7 @@ def test_arguments_are_laid_out_as_the_metadata_says() -> None:
     out = np.zeros(6, np.uint32)
     long = struct.pack("<I", 1) + b"ignored tail"  # launchers may pass more bytes than the kernel reads
     arguments = [pointer(out), long, struct.pack("<i", -2), struct.pack("<4I", 3, 4, 5, 6)]
-    launch(built(ECHO + stores(6), MIXED), arguments, memory=allocations(out=out), **ONE)
+    run_kernel(built(ECHO + stores(6), MIXED), arguments, memory=allocations(out=out), **ONE)
     assert out.tolist() == [1, 0xFFFFFFFE, 3, 4, 5, 6]
 
 
@@ -66,7 +68,7 @@ def test_hidden_arguments() -> None:
     """
     out = np.zeros(10, np.uint32)
     kernel = built(body + stores(10), HIDDEN)
-    launch(kernel, [pointer(out)], (5, 3, 2), (32, 4, 2), allocations(out=out), dynamic_lds=1000)
+    run_kernel(kernel, [pointer(out)], (5, 3, 2), (32, 4, 2), allocations(out=out), dynamic_lds=1000)
     assert out.tolist() == [5, 3, 2, 32 | 4 << 16, 2, 0, 0, 0, 3, 1000]
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parity.gfx942 import ExecutionFault, Fidelity, LaunchReport, Unsupported, launch, load
+from parity.gfx942 import ExecutionFault, Fidelity, Kernel, LaunchReport, Unsupported, launch
 from parity.gfx942.code_object import assemble
 from tests.gfx942_assembly import Source, allocations, pointer, text_of
+from tests.gfx942_on_gpu import assembled, run_kernel
 from tests.gfx942_state import UNTOUCHED, Before, execute, kernels, run
 
 BRANCHES = {  # branch: registers with which it is taken, and not taken
@@ -118,13 +119,22 @@ def test_waits_and_hints_change_nothing() -> None:
 
 
 # -- barriers ----------------------------------------------------------------------------------------------------------
-def launch_groups(body: str, out: np.ndarray, *, groups: int, block: int, lds: int = 0, **options: Any) -> LaunchReport:
-    source = Source(
-        "k", f"s_load_dwordx2 s[4:5], s[0:1], 0x0\ns_waitcnt lgkmcnt(0)\n{body}", ((8, "global_buffer"),), lds=lds
-    )
-    return launch(
-        load(assemble(text_of(source))), [pointer(out)], (groups, 1, 1), (block, 1, 1), allocations(out=out), **options
-    )
+def groups_kernel(body: str, lds: int) -> Kernel:
+    text = f"s_load_dwordx2 s[4:5], s[0:1], 0x0\ns_waitcnt lgkmcnt(0)\n{body}"
+    code = assemble(text_of(Source("k", text, ((8, "global_buffer"),), lds=lds)))
+    return assembled(code, "k", instructions=body)
+
+
+def run_groups(body: str, out: np.ndarray, *, groups: int, block: int, lds: int = 0, checks: bool = True) -> None:
+    """On either device."""
+    grid, size = (groups, 1, 1), (block, 1, 1)
+    run_kernel(groups_kernel(body, lds), [pointer(out)], grid, size, allocations(out=out), checks=checks)
+
+
+def launch_groups(body: str, out: np.ndarray, *, groups: int, block: int, **options: Any) -> LaunchReport:
+    """In the executor: for reports and faults."""
+    grid, size = (groups, 1, 1), (block, 1, 1)
+    return launch(groups_kernel(body, 0), [pointer(out)], grid, size, allocations(out=out), **options)
 
 
 def test_barrier_orders_lds_between_waves() -> None:
@@ -142,7 +152,7 @@ def test_barrier_orders_lds_between_waves() -> None:
     v_add_u32 v5, s7, v1
     global_store_dword v5, v4, s[4:5]"""
     out = np.zeros(2 * 256, np.uint32)
-    launch_groups(body, out, groups=2, block=256, lds=1024)
+    run_groups(body, out, groups=2, block=256, lds=1024)
     assert out.tolist() == [group * 1000 + 255 - item for group in range(2) for item in range(256)]
 
 
@@ -166,10 +176,11 @@ def test_a_wave_before_the_barrier_is_waited_for() -> None:
     v_mov_b32 v1, 0
     ds_read_b32 v3, v1
     v_lshlrev_b32 v4, 2, v0
+    s_waitcnt lgkmcnt(0)
     global_store_dword v4, v3, s[4:5]
     out: s_nop 0"""
     out = np.zeros(192, np.uint32)
-    launch_groups(body, out, groups=1, block=192, lds=64, checks=False)
+    run_groups(body, out, groups=1, block=192, lds=64, checks=False)
     assert out.tolist() == [77] * 128 + [0] * 64
 
 
@@ -191,7 +202,7 @@ def test_barriers_in_a_loop() -> None:
     s_cbranch_scc1 turn
     global_store_dword v1, v2, s[4:5]"""
     out = np.zeros(128, np.uint32)
-    launch_groups(body, out, groups=1, block=128, lds=512)
+    run_groups(body, out, groups=1, block=128, lds=512)
     assert out.tolist() == [(item + 8) % 128 for item in range(128)]
 
 

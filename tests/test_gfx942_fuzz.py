@@ -19,7 +19,9 @@ def test_ten_thousand_mutated_inputs() -> None:
     outcomes = dict(part.split("=") for part in done.stdout.split())
     assert sum(map(int, outcomes.values())) == 10_030
     # the mutations reach all stages: the reader, the translation, execution, its faults
-    assert {"BadCodeObject", "Unsupported", "ran", "out-of-bounds", "uninitialised", "text-BadCodeObject"} <= set(outcomes)
+    assert {"BadCodeObject", "Unsupported", "ran", "out-of-bounds", "uninitialised", "text-BadCodeObject"} <= set(
+        outcomes
+    )
     assert int(outcomes["ran"]) > 300
 
 

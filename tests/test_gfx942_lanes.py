@@ -120,7 +120,7 @@ def test_dpp_inactive_source_lane_counts_as_outside() -> None:
 
 
 def test_dpp_with_arithmetic_and_modifiers() -> None:
-    body = "v_mov_b32 v10, v4\nv_fmac_f32_dpp v10, v2, v3 row_shl:1 row_mask:0xf bank_mask:0xf\nv_add_f32_dpp v11, -v2, |v3| row_ror:1 row_mask:0xf bank_mask:0xf"
+    body = "v_mov_b32 v10, v4\ns_nop 1\nv_fmac_f32_dpp v10, v2, v3 row_shl:1 row_mask:0xf bank_mask:0xf\nv_add_f32_dpp v11, -v2, |v3| row_ror:1 row_mask:0xf bank_mask:0xf"
     after = execute(
         body, Before(vectors={2: [0x3F800000, 0x40000000] * 32, 3: [0xC0400000] * 64, 4: [0x3F800000] * 64})
     )

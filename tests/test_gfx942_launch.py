@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from parity.gfx942 import Kernel, Unsupported, launch, load
+from parity.gfx942 import Kernel, Unsupported, launch
 from parity.gfx942.code_object import assemble
 from parity.gfx942.launch import Dims
 from tests.gfx942_assembly import Source, allocations, pointer, text_of
+from tests.gfx942_on_gpu import assembled, run_kernel
 
 OUT = ((8, "global_buffer"),)
 STORE = "global_store_dword v1, v{}, s[4:5]"
@@ -19,7 +20,7 @@ STORE = "global_store_dword v1, v{}, s[4:5]"
 def built(body: str, *, name: str = "k", arguments: tuple[tuple[int, str], ...] = OUT, workgroup_ids: str = "xyz", work_item_ids: int = 0,
           directives: str = "", lds: int = 0) -> Kernel:  # fmt: skip
     source = Source(name, body, arguments, lds, workgroup_ids, work_item_ids, directives=directives)
-    return load(assemble(text_of(source)))
+    return assembled(assemble(text_of(source)), name, instructions=body)
 
 
 # -- initial registers -------------------------------------------------------------------------------------------------
@@ -43,7 +44,7 @@ def ids_kernel(workgroup_ids: str) -> Kernel:
 
 def test_workgroup_ids() -> None:
     out = np.full((2, 3, 5, 4), 99, np.uint32)
-    launch(ids_kernel("xyz"), [pointer(out)], (5, 3, 2), (64, 1, 1), allocations(out=out))
+    run_kernel(ids_kernel("xyz"), [pointer(out)], (5, 3, 2), (64, 1, 1), allocations(out=out))
     assert [out[z, y, x, :3].tolist() for z in range(2) for y in range(3) for x in range(5)] == [
         [x, y, z] for z in range(2) for y in range(3) for x in range(5)
     ]
@@ -78,7 +79,7 @@ def test_work_item_ids_are_packed_into_v0(dims: int, block: Dims) -> None:
     v_add_u32 v1, s6, v1
     """ + STORE.format(0)  # fmt: skip
     out = np.full(128, 0xFFFFFFFF, np.uint32)
-    launch(built(body, work_item_ids=dims - 1), [pointer(out)], (1, 1, 1), block, allocations(out=out))
+    run_kernel(built(body, work_item_ids=dims - 1), [pointer(out)], (1, 1, 1), block, allocations(out=out))
     expected = []
     for flat in range(96):
         ids = (flat % block[0], flat // block[0] % block[1], flat // (block[0] * block[1]))
@@ -91,7 +92,7 @@ def test_work_item_ids_are_packed_into_v0(dims: int, block: Dims) -> None:
 def test_lanes_beyond_the_block_are_off() -> None:
     body = f"s_load_dwordx2 s[4:5], s[0:1], 0x0\ns_waitcnt lgkmcnt(0)\nv_lshlrev_b32 v1, 2, v0\nv_mov_b32 v2, 1\n{STORE.format(2)}\ns_mov_b64 exec, -1\nv_cmp_eq_u32 vcc, 0, v0"
     out = np.zeros(64, np.uint32)
-    launch(built(body), [pointer(out)], (1, 1, 1), (40, 1, 1), allocations(out=out))
+    run_kernel(built(body), [pointer(out)], (1, 1, 1), (40, 1, 1), allocations(out=out))
     assert out.tolist() == [1] * 40 + [0] * 24
 
 
@@ -111,7 +112,7 @@ def test_grid_larger_than_one_batch() -> None:
 def test_workgroup_of_16_waves() -> None:
     body = "s_load_dwordx2 s[4:5], s[0:1], 0x0\ns_waitcnt lgkmcnt(0)\nv_lshlrev_b32 v1, 2, v0\n" + STORE.format(0)
     out = np.zeros(1024, np.uint32)
-    launch(built(body), [pointer(out)], (1, 1, 1), (1024, 1, 1), allocations(out=out))
+    run_kernel(built(body), [pointer(out)], (1, 1, 1), (1024, 1, 1), allocations(out=out))
     assert out.tolist() == list(range(1024))
 
 

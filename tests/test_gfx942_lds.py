@@ -9,6 +9,7 @@ import pytest
 from parity.gfx942 import ExecutionFault, Unsupported, launch, load
 from parity.gfx942.code_object import assemble
 from tests.gfx942_assembly import Source, allocations, pointer, text_of
+from tests.gfx942_on_gpu import assembled, run_kernel
 from tests.gfx942_state import UNTOUCHED, Before, execute
 
 # v2: byte address; the bytes at 0..63 of LDS become 0x81 + 37 n modulo 256 first, written as dwords
@@ -145,6 +146,23 @@ def test_dynamic_lds_adds_to_the_descriptor() -> None:
     launch(kernel, [], (1, 1, 1), (64, 1, 1), [], dynamic_lds=256)
     with pytest.raises(ExecutionFault, match="the workgroup has 508 bytes"):
         launch(kernel, [], (1, 1, 1), (64, 1, 1), [], dynamic_lds=252)
+
+
+def test_dynamic_lds_holds_what_is_written() -> None:
+    """Beyond the descriptor's 256 bytes: each of 64 lanes writes and reads its own dword there."""
+    body = """s_load_dwordx2 s[4:5], s[0:1], 0x0
+    v_lshlrev_b32 v1, 2, v0
+    v_add_u32 v2, 77, v0
+    ds_write_b32 v1, v2 offset:256
+    s_waitcnt lgkmcnt(0)
+    ds_read_b32 v3, v1 offset:256
+    s_waitcnt lgkmcnt(0)
+    global_store_dword v1, v3, s[4:5]"""
+    out = np.zeros(64, np.uint32)
+    code = assemble(text_of(Source("k", body, ((8, "global_buffer"),), lds=256)))
+    kernel = assembled(code, "k", instructions=body)
+    run_kernel(kernel, [pointer(out)], (1, 1, 1), (64, 1, 1), allocations(out=out), dynamic_lds=256)
+    assert out.tolist() == [77 + lane for lane in range(64)]
 
 
 def test_workgroups_have_their_own_lds() -> None:

@@ -19,7 +19,7 @@ FORMS = ["16x16x16_f16", "32x32x8_f16"]
 @pytest.fixture(scope="module")
 def built() -> dict[str, Kernel]:
     code = assemble(text_of(*(kernel_source(form) for form in FORMS)))
-    return {form: assembled(code, "k" + form) for form in FORMS}
+    return {form: assembled(code, "k" + form, instructions=f"v_mfma_f32_{form}") for form in FORMS}
 
 
 def sizes(form: str) -> tuple[int, int]:

@@ -20,7 +20,9 @@ def built() -> dict[str, Kernel]:
     return build()
 
 
-def batch(generator: np.random.Generator, form: str, mixes: tuple[str, str, str], waves: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def batch(
+    generator: np.random.Generator, form: str, mixes: tuple[str, str, str], waves: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Random A, B^T and C of `waves` products."""
     rows, depth = shape(form)
     _, left_type, right_type = form.split("_")
@@ -48,14 +50,25 @@ def test_the_array_rules_are_the_slow_rules(form: str) -> None:
             expected = nan_as_one(expected_of(form, left, right, c))
             for at in generator.choice(rows * rows, 6, replace=False):
                 i, j = divmod(int(at), rows)
-                slow = element(left[0, i].tolist(), right[0, j].tolist(), int(c[0, i, j]), left_bf8=left_type == "bf8", right_bf8=right_type == "bf8")
+                slow = element(
+                    left[0, i].tolist(),
+                    right[0, j].tolist(),
+                    int(c[0, i, j]),
+                    left_bf8=left_type == "bf8",
+                    right_bf8=right_type == "bf8",
+                )
                 assert int(expected[0, i, j]) == int(nan_as_one(np.array(slow, np.uint32)))
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_million_elements(form: str, built: dict[str, Kernel]) -> None:
     generator, (rows, _) = np.random.default_rng(3), shape(form)
-    combinations = [(left, right, acc) for left in OPERAND_MIXES for right in ("bytes", "gaussian", "wide", left) for acc in ACC_MIXES]
+    combinations = [
+        (left, right, acc)
+        for left in OPERAND_MIXES
+        for right in ("bytes", "gaussian", "wide", left)
+        for acc in ACC_MIXES
+    ]
     waves = -(-ELEMENTS // (rows * rows * len(combinations)))
     done = 0
     for mixes in combinations:
@@ -63,6 +76,8 @@ def test_a_million_elements(form: str, built: dict[str, Kernel]) -> None:
         actual = nan_as_one(matrix_product(built[form], form, left, right, c))
         expected = nan_as_one(expected_of(form, left, right, c))
         wrong = np.argwhere(actual != expected)
-        assert not len(wrong), f"{mixes}, element {wrong[0]}: {actual[tuple(wrong[0])]:08x}, expected {expected[tuple(wrong[0])]:08x}"
+        assert not len(wrong), (
+            f"{mixes}, element {wrong[0]}: {actual[tuple(wrong[0])]:08x}, expected {expected[tuple(wrong[0])]:08x}"
+        )
         done += actual.size
     assert done >= ELEMENTS

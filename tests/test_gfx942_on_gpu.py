@@ -9,21 +9,23 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from parity.gfx942 import Allocation, load
 from parity.gfx942.code_object import assemble
-from tests import test_gfx942_alu, test_gfx942_memory, test_gfx942_mfma_layout
+from tests import test_gfx942_alu, test_gfx942_control, test_gfx942_lds, test_gfx942_memory, test_gfx942_mfma_layout
 from tests.conftest import clean_environment
 from tests.fake_hip import FakeHip, build
 from tests.gfx942_assembly import Source, allocations, pointer, text_of
-from tests.gfx942_gpu_session import REASON, runs_on_gpu
+from tests.gfx942_gpu_session import LONGEST, REASON, runs_on_gpu
 from tests.gfx942_on_gpu import SIGNATURES, Gpu, GpuError, assembled, on_gpu, pages_of, run_kernel
 from tests.gfx942_state import Before, execute, kernels
 from tests.mfma_launch import build as build_matrix_kernels
 
+ABOUT_THE_MACHINE = ("hipDeviceGetName", "hipRuntimeGetVersion")  # for the record: no launch needs them
 BEFORE_LAUNCH = ["hipHostGetDevicePointer", "hipModuleLoadData", "hipModuleGetFunction", "hipModuleLaunchKernel"]
 ROOT = Path(__file__).parents[1]
 
@@ -63,7 +65,8 @@ def test_an_instruction_and_the_order_of_calls(hip: FakeHip, gpu: Gpu) -> None:
         "hipHostUnregister",
     ]
     assert hip.registered == 0
-    assert [name for name, _ in gpu.launched] == ["body"] and re.fullmatch("[0-9a-f]{64}", gpu.launched[0][1])
+    ((name, sha256, instructions),) = gpu.launched
+    assert (name, instructions) == ("body", "v_add_u32 v10, v2, v2") and re.fullmatch("[0-9a-f]{64}", sha256)
 
 
 def test_without_a_gpu_the_executor_runs(hip: FakeHip) -> None:
@@ -73,14 +76,16 @@ def test_without_a_gpu_the_executor_runs(hip: FakeHip) -> None:
 
 
 def test_whole_tests_pass_through_it(hip: FakeHip, gpu: Gpu) -> None:
-    """Vectors and VCC, host addresses in registers, matrix products."""
+    """Vectors and VCC, host addresses in registers, matrix products, waves that wait for each other, LDS that the launch adds."""
     body = "v_cndmask_b32 v10, v2, v3, vcc"
     test_gfx942_alu.test_lanes(body, {body: kernels({"k": body})["k"]})
     test_gfx942_memory.test_global_offset_range()
     test_gfx942_memory.test_scalar_load_of_each_wave_its_own()
+    test_gfx942_control.test_barriers_in_a_loop()
+    test_gfx942_lds.test_dynamic_lds_holds_what_is_written()
     form = "32x32x16_fp8_bf8"
     test_gfx942_mfma_layout.test_products_of_small_integers(form, build_matrix_kernels())
-    assert hip.calls.count("hipModuleLaunchKernel") == len(gpu.launched) >= 4
+    assert hip.calls.count("hipModuleLaunchKernel") == len(gpu.launched) >= 6
     assert hip.registered == 0
 
 
@@ -112,7 +117,7 @@ def test_pages_are_whole_and_joined() -> None:
 
 
 # -- failures ------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("function", [name for name in SIGNATURES if name != "hipDeviceGetName"])
+@pytest.mark.parametrize("function", [name for name in SIGNATURES if name not in ABOUT_THE_MACHINE])
 def test_each_call_that_fails_is_named(function: str, hip: FakeHip, gpu: Gpu) -> None:
     hip.fail(function)
     with pytest.raises(GpuError, match=rf"^{function}: made-up failure \(hipError_t 999\)$"):
@@ -121,11 +126,12 @@ def test_each_call_that_fails_is_named(function: str, hip: FakeHip, gpu: Gpu) ->
     assert hip.calls.count("hipModuleUnload") == ("hipModuleGetFunction" in hip.calls)
 
 
-def test_the_name_of_the_device(hip: FakeHip, gpu: Gpu) -> None:
-    assert gpu.name == "Made-up MI300X"
-    hip.fail("hipDeviceGetName")
-    with pytest.raises(GpuError, match="hipDeviceGetName: made-up failure"):
-        _ = Gpu(0, str(hip.path)).name
+def test_the_name_of_the_device_and_the_version_of_hip(hip: FakeHip, gpu: Gpu) -> None:
+    assert (gpu.name, gpu.runtime) == ("Made-up MI300X", 60443483)
+    for function, ask in zip(ABOUT_THE_MACHINE, (lambda other: other.name, lambda other: other.runtime), strict=True):
+        hip.fail(function)
+        with pytest.raises(GpuError, match=f"{function}: made-up failure"):
+            ask(Gpu(0, str(hip.path)))
 
 
 def test_every_range_is_given_back_though_one_fails(hip: FakeHip, gpu: Gpu) -> None:
@@ -167,8 +173,10 @@ def test_which_tests_go_to_the_gpu() -> None:
         test_gfx942_alu.test_lanes,
         test_gfx942_memory.test_stores_of_every_width,
         test_gfx942_mfma_layout.test_products_of_small_integers,
+        test_gfx942_control.test_barriers_in_a_loop,
     ]
-    stay = [test_gfx942_alu.test_refused, test_gfx942_alu.test_reciprocals_are_counted_as_approximate,
+    stay = [test_gfx942_control.test_step_limit, test_gfx942_control.test_counts_of_wave_instructions, test_gfx942_lds.test_workgroups_have_their_own_lds,
+            test_gfx942_alu.test_refused, test_gfx942_alu.test_reciprocals_are_counted_as_approximate,
             test_gfx942_alu.test_every_instruction_with_semantics_has_rows, test_gfx942_mfma_layout.test_mfmas_are_counted]  # fmt: skip
     assert [runs_on_gpu(test) for test in go + stay] == [True] * len(go) + [False] * len(stay)
 
@@ -210,7 +218,7 @@ def session(tmp_path: Path, library: Path, *arguments: str) -> subprocess.Comple
     )
 
 
-def lines_of(file: Path) -> list[dict[str, object]]:
+def lines_of(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
@@ -227,7 +235,10 @@ def test_a_session_writes_a_line_for_each_test_on_the_gpu(tmp_path: Path, fake_l
     lines = lines_of(evidence.parent / "instructions.jsonl")
     assert lines and {line["test"].split("[")[0] for line in lines} == {"tests/test_gfx942_lanes.py::test_dpp_patterns"}
     assert {(line["outcome"], line["device"]) for line in lines} == {("passed", "Made-up MI300X")}
-    assert all([kernel["name"] for kernel in line["kernels"]] == ["body"] for line in lines)
+    assert {line["hip"] for line in lines} == {60443483} and not any("failure" in line for line in lines)
+    for line in lines:
+        (kernel,) = line["kernels"]
+        assert kernel["name"] == "body" and kernel["instructions"].startswith("v_mov_b32_dpp v10, v2 ")
     again = session(
         tmp_path, fake_library, f"{tests}::test_mbcnt_counts_mask_bits_below_the_lane", f"--evidence={evidence}"
     )
@@ -235,11 +246,35 @@ def test_a_session_writes_a_line_for_each_test_on_the_gpu(tmp_path: Path, fake_l
     assert len(lines_of(evidence.parent / "instructions.jsonl")) == len(lines) + 1
 
 
+WRONG = """
+from tests.gfx942_state import Before, execute
+
+def test_wrong():
+    after = execute("v_add_u32 v10, v2, v2", Before({2: [3]}))
+    assert after.v[10][0] == 7, f"lane 0: v10 is {after.v[10][0]}, expected 7"
+
+def test_long():
+    execute("s_add_u32 s16, s8, s8")
+    raise AssertionError("x" * 9000)
+"""
+
+
+def test_a_failed_test_says_what_came_and_what_was_expected(tmp_path: Path, fake_library: Path) -> None:
+    file = tmp_path / "test_gfx942_made_up.py"
+    file.write_text(WRONG)
+    done = session(tmp_path, fake_library, "-p", "tests.gfx942_gpu_session", str(file))
+    assert done.returncode == 1, done.stdout + done.stderr
+    wrong, long = lines_of(tmp_path / "instructions.jsonl")
+    assert (wrong["outcome"], wrong["kernels"][0]["instructions"]) == ("failed", "v_add_u32 v10, v2, v2")
+    assert "lane 0: v10 is 6, expected 7" in wrong["failure"]
+    assert (long["outcome"], len(long["failure"])) == ("failed", LONGEST)
+
+
 def test_a_session_without_hip_says_so(tmp_path: Path) -> None:
     library = tmp_path / "libamdhip64.so"
     done = session(tmp_path, library, f"{ROOT}/tests/test_gfx942_lanes.py::test_mbcnt_counts_mask_bits_below_the_lane")
     assert done.returncode == 1
     assert f"cannot use {library}" in done.stdout
-    assert [(line["outcome"], line["device"]) for line in lines_of(tmp_path / "instructions.jsonl")] == [
-        ("failed", None)
-    ]
+    (line,) = lines_of(tmp_path / "instructions.jsonl")
+    assert (line["outcome"], line["device"], line["hip"]) == ("failed", None, None)
+    assert f"cannot use {library}" in line["failure"]

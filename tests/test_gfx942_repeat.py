@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from parity.gfx942 import Allocation, ExecutionFault, Kernel, examine, launch
-from tests.seeded import compile_opencl, kernels_of
 from tests.gfx942_assembly import pointer
+from tests.seeded import compile_opencl, kernels_of
 
 BODIES = {
     "divided": "(__global unsigned* in, __global unsigned* out) { int i = ITEM + 64 * WG; out[i] = in[i] / in[i + 128]; }",

@@ -10,9 +10,9 @@ import pytest
 
 from parity.gfx942 import Allocation, ExecutionFault, Kernel, launch
 from tests import seeded_memory
+from tests.gfx942_assembly import pointer
 from tests.seeded import Bug, assert_place, compile_opencl, kernels_of, partly_written
 from tests.seeded_memory import CLASSES, HARMLESS, ITEMS, MISSING
-from tests.gfx942_assembly import pointer
 
 ALL = {bug.name: (kind, bug) for kind, bugs in CLASSES.items() for bug in bugs}
 

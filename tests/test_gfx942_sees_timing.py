@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from parity.gfx942 import ExecutionFault, Kernel, launch
+from tests.gfx942_assembly import allocations, pointer
 from tests.seeded import Bug, assert_place, compile_assembly, kernels_of
 from tests.seeded_timing import BUFFER, CLASSES, NO_HAZARD, NO_WAIT_NEEDED, assembly_of
-from tests.gfx942_assembly import allocations, pointer
 
 ALL: dict[str, Bug] = {bug.name: bug for bugs in CLASSES.values() for bug in bugs}
 HARMLESS = NO_WAIT_NEEDED | NO_HAZARD

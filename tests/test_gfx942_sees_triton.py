@@ -9,8 +9,8 @@ import torch
 
 from parity import fp8
 from parity.gfx942 import ExecutionFault, Kernel, launch
-from tests.seeded import Bug, assert_place
 from tests.gfx942_assembly import allocations, pointer
+from tests.seeded import Bug, assert_place
 from tests.seeded_assembly import Built, build
 from tests.seeded_triton import BUGS, HARMLESS, LIMIT, Lost, sources
 

@@ -159,7 +159,7 @@ class Machine(ctypes.Structure):
         ("initial_known", U32),
         ("group_id_row", U32 * 3),
         ("grid", U32 * 3),
-        ("preload", U32),
+        ("spare", U32),
         *(
             (name, POINTER)
             for name in ("initial_v0", "initial_exec", "lds", "lds_undefined", "lds_writer", "lds_reader", "lds_atomic")

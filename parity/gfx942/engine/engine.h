@@ -80,7 +80,7 @@ typedef struct {
 
 // ---- waves ---------------------------------------------------------------------------------------------------------
 enum WaveStatus { RUNNABLE, AT_BARRIER, ENDED };
-// What watch.c knows of a register. loading: sequence number of the load that fills it, 0 none (bit 31: LDS or scalar counter).
+// What watch.c knows of a register: sequence numbers of the loads that fill it (0 none), clocks of writes and reads, and their steps.
 typedef struct { uint32_t vm_load, lds_load, scalar_load, load_step; uint64_t matrix_write, valu_write, matrix_c_read; uint32_t matrix_step, c_step; } Watched;
 typedef struct {
     uint32_t *v, *undefined;   // [vgprs][64]; undefined bits of the same
@@ -110,7 +110,7 @@ typedef struct {
     uint64_t step_limit, schedule, nudge;
     // initial state: SGPRs of a group (workgroup ids still to be filled in), v0 and EXEC of each of its waves
     uint32_t initial_s[SGPRS], initial_known;   // initial_known: SGPRs below it are defined
-    uint32_t group_id_row[3], grid[3], preload;
+    uint32_t group_id_row[3], grid[3], spare;
     const uint32_t *initial_v0;     // [waves][64]
     const uint64_t *initial_exec;   // [waves]
     // working storage of one group, allocated by launch.py

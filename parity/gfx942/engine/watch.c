@@ -4,7 +4,7 @@
 #include "matrix.c"
 
 enum { VM_MAX = 63, LGKM_MAX = 15 };  // counters stop issuing when full (ISA "S_WAITCNT")
-enum { LOADS_WINDOW = 20 };           // no matrix rule reaches further than 19 wait states
+enum { MATRIX_WINDOW = 20 };           // no matrix rule reaches further than 19 wait states
 
 static Watched *watched(Wave *w, const Machine *m, const Range *range, int n) {
     uint32_t row = range->first + (uint32_t)n;
@@ -58,11 +58,10 @@ static void check_waits(Machine *m, Wave *w, const Step *i) {
 //   D read by VALU, memory or as A or B   P + 3        D overwritten by VALU or memory        P + 3
 //   D read as C, not the identical range  P + 1        the identical range                    0, 2 if P = 2
 //   C overwritten by VALU or memory       P - 1        VALU writes A, B or C, then MFMA       2     VALU writes EXEC, then MFMA 4
-static uint64_t needed_states(const Wave *w, const Machine *m, const Step *i, const Range *range, const Watched *r) {
+static uint64_t needed_states(const Machine *m, const Range *range, const Watched *r) {
     const Step *producer = &m->steps[r->matrix_step];
     if (range->role != MATRIX_C) return producer->passes + 3u;
     const Range *d = &producer->range[0];  // translate.py puts D first
-    (void)w, (void)i;
     if (d->first == range->first && d->count == range->count) return producer->passes == 2 ? 2 : 0;
     return producer->passes + 1u;
 }
@@ -77,8 +76,8 @@ static void check_hazards(Machine *m, Wave *w, const Step *i) {
             const Watched *r = watched(w, m, range, k);
             uint64_t need = 0, since = 0;
             uint32_t other = 0;
-            if (r->matrix_write && now - r->matrix_write - 1 < LOADS_WINDOW) {
-                need = needed_states(w, m, i, range, r), since = now - r->matrix_write - 1, other = r->matrix_step;
+            if (r->matrix_write && now - r->matrix_write - 1 < MATRIX_WINDOW) {
+                need = needed_states(m, range, r), since = now - r->matrix_write - 1, other = r->matrix_step;
             }
             if (since >= need && range->role == WRITE_V && r->matrix_c_read && now - r->matrix_c_read - 1 < m->steps[r->c_step].passes - 1u)
                 need = m->steps[r->c_step].passes - 1u, since = now - r->matrix_c_read - 1, other = r->c_step;
@@ -146,7 +145,7 @@ static void record_writes(Machine *m, Wave *w, const Step *i) {
 static void watch(Machine *m, Wave *w, const Step *i) {
     w->clock += 1;
     if (w->vm_issued > w->vm_done || w->lds_issued > w->lds_done || w->scalar_issued > w->scalar_done) check_waits(m, w, i);
-    if (i->family == MATRIX || (w->last_matrix && w->clock - w->last_matrix <= LOADS_WINDOW)) check_hazards(m, w, i);
+    if (i->family == MATRIX || (w->last_matrix && w->clock - w->last_matrix <= MATRIX_WINDOW)) check_hazards(m, w, i);
     if (m->fault.kind != NO_FAULT) return;
     if (i->family == MATRIX) record_matrix(m, w, i);
     else record_writes(m, w, i);
