@@ -42,7 +42,13 @@ def text_of(*sources: Source) -> str:
     parts = ['.amdgcn_target "amdgcn-amd-amdhsa--gfx942"', ".amdhsa_code_object_version 5"]
     parts += [_code(source) for source in sources]
     parts += [_descriptor(source) for source in sources]
-    parts += [".amdgpu_metadata", "---", "amdhsa.version: [1, 2]", "amdhsa.kernels:"]
+    parts += [
+        ".amdgpu_metadata",
+        "---",
+        "amdhsa.version: [1, 2]",
+        "amdhsa.target: amdgcn-amd-amdhsa--gfx942",
+        "amdhsa.kernels:",
+    ]
     parts += [_metadata(source) for source in sources]
     return "\n".join([*parts, "...", ".end_amdgpu_metadata", ""])
 
@@ -73,7 +79,7 @@ def _metadata(source: Source) -> str:
     lines = [f"  - .name: {source.name}", f"    .symbol: {source.name}.kd", "    .wavefront_size: 64",
              f"    .kernarg_segment_size: {source.kernarg_bytes}", "    .kernarg_segment_align: 8",
              f"    .group_segment_fixed_size: {source.lds}", "    .private_segment_fixed_size: 0",
-             "    .max_flat_workgroup_size: 1024", "    .sgpr_count: 100", f"    .vgpr_count: {source.vgprs}"]  # fmt: skip
+             "    .max_flat_workgroup_size: 1024", "    .sgpr_count: 100", f"    .vgpr_count: {source.vgprs}", f"    .agpr_count: {source.vgprs - source.accum_offset}"]  # fmt: skip
     if source.arguments:
         lines.append("    .args:")
     offset = 0

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from parity.gfx942 import ExecutionFault, Kernel
+from parity.gfx942 import ExecutionFault, Kernel, Unsupported
 from parity.gfx942.records import ATOMICS
 from tests.gfx942_data import WORD3, expected_registers, pattern, vector
 from tests.gfx942_scratch import scratch_kernel
@@ -246,3 +246,12 @@ def test_scalar_buffer_bounds() -> None:
     with pytest.raises(ExecutionFault) as caught:
         execute("s_buffer_load_dwordx2 s[16:17], s[8:11], 0x3c", Before(scalars=[*halves(data), 64, WORD3]), data=data)
     assert (caught.value.kind, caught.value.lane) == ("out-of-bounds buffer", -1)
+
+
+def test_wide_atomics_on_scratch_are_refused() -> None:
+    kernel = scratch_kernel(
+        "s_mov_b64 s[16:17], src_private_base\nv_mov_b32 v4, 0\nv_mov_b32 v5, s17\nflat_atomic_add_x2 v[4:5], v[8:9]",
+        scratch=16,
+    )
+    with pytest.raises(Unsupported, match="flat_atomic_add_x2 .*: a 64-bit atomic on scratch memory"):
+        run(kernel, [Before()])

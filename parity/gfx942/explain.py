@@ -81,6 +81,8 @@ def _unsupported(fault: FaultRecord, program: Program) -> str:
             f"{text}: buffer descriptor with word 1 {fault.address:#x}, word 3 {fault.extra:#x}; only raw buffers of dwords, "
             "without stride and swizzle"
         )
+    if fault.reason == 3:
+        return f"{text}: a 64-bit atomic on scratch memory"
     if fault.reason == 2:
         return f"{text}: a denormal operand or result, for which no error bound is stated"
     return f"{text}: a field wider than the manual's formula allows"
@@ -140,6 +142,8 @@ def register_name(row: int, accum_offset: int, *, scalar: bool = False) -> str:
 
 
 def _missing_wait(fault: FaultRecord, kernel: Kernel, program: Program, accum_offset: int) -> str:
+    if fault.reason == 3:
+        return f"{text}: a 64-bit atomic on scratch memory"
     if fault.reason == 2:
         return f"byte {fault.address} of LDS: wave {fault.other_wave} did not wait (lgkmcnt) for {_other(fault, kernel, program)} before its barrier"
     name = register_name(fault.registers, accum_offset, scalar=fault.reason == 1)
@@ -149,6 +153,8 @@ def _missing_wait(fault: FaultRecord, kernel: Kernel, program: Program, accum_of
 def _divergence(fault: FaultRecord, kernel: Kernel, program: Program) -> str:
     if fault.reason == 1:
         return "lanes that started with the wave are switched off"
+    if fault.reason == 3:
+        return f"{text}: a 64-bit atomic on scratch memory"
     if fault.reason == 2:
         return f"wave {fault.other_wave} of the workgroup has ended"
     return f"wave {fault.other_wave} of the workgroup waits at {_other(fault, kernel, program)}"

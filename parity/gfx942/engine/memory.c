@@ -285,6 +285,11 @@ static void atomic(Machine *m, Wave *w, const Step *i, const uint64_t base[LANES
             }
         }
         int space = space_of(i, &address);
+        if (space == SCRATCH && i->size == 8) {  // FLAT atomics of 64 bits do not work there (LLVM expands them)
+            fault(m, w, UNSUPPORTED, lane);
+            m->fault.reason = 3;
+            return;
+        }
         Place where;
         if (!place(m, w, i, lane, space, address, &where)) return;
         memcpy(&old, where.bytes, i->size);
