@@ -253,5 +253,5 @@ def test_wide_atomics_on_scratch_are_refused() -> None:
         "s_mov_b64 s[16:17], src_private_base\nv_mov_b32 v4, 0\nv_mov_b32 v5, s17\nflat_atomic_add_x2 v[4:5], v[8:9]",
         scratch=16,
     )
-    with pytest.raises(Unsupported, match="flat_atomic_add_x2 .*: a 64-bit atomic on scratch memory"):
+    with pytest.raises(Unsupported, match=r"flat_atomic_add_x2 .*: a 64-bit atomic on scratch memory"):
         run(kernel, [Before()])
