@@ -142,8 +142,6 @@ def register_name(row: int, accum_offset: int, *, scalar: bool = False) -> str:
 
 
 def _missing_wait(fault: FaultRecord, kernel: Kernel, program: Program, accum_offset: int) -> str:
-    if fault.reason == 3:
-        return f"{text}: a 64-bit atomic on scratch memory"
     if fault.reason == 2:
         return f"byte {fault.address} of LDS: wave {fault.other_wave} did not wait (lgkmcnt) for {_other(fault, kernel, program)} before its barrier"
     name = register_name(fault.registers, accum_offset, scalar=fault.reason == 1)
@@ -153,8 +151,6 @@ def _missing_wait(fault: FaultRecord, kernel: Kernel, program: Program, accum_of
 def _divergence(fault: FaultRecord, kernel: Kernel, program: Program) -> str:
     if fault.reason == 1:
         return "lanes that started with the wave are switched off"
-    if fault.reason == 3:
-        return f"{text}: a 64-bit atomic on scratch memory"
     if fault.reason == 2:
         return f"wave {fault.other_wave} of the workgroup has ended"
     return f"wave {fault.other_wave} of the workgroup waits at {_other(fault, kernel, program)}"
