@@ -280,7 +280,8 @@ static void atomic(Machine *m, Wave *w, const Step *i, const uint64_t base[LANES
             data |= (uint64_t)vector_row(w, VALUES, i->vdata + n)[lane] << 32 * n;
             if (i->op == COMPARE_SWAP) compare |= (uint64_t)vector_row(w, VALUES, i->vdata2 + n)[lane] << 32 * n;
             if (m->checks && (vector_row(w, UNDEFINED, i->vdata + n)[lane] || (i->op == COMPARE_SWAP && vector_row(w, UNDEFINED, i->vdata2 + n)[lane]))) {
-                fault_undefined(m, w, lane, USED_STORE, w->origin[i->vdata + n]);
+                uint32_t row = vector_row(w, UNDEFINED, i->vdata + n)[lane] ? i->vdata + n : i->vdata2 + n;
+                fault_undefined(m, w, lane, USED_STORE, w->origin[row]);
                 return;
             }
         }

@@ -12,6 +12,15 @@ INLINE uint64_t signed_field(uint64_t x, uint32_t offset, uint32_t width, int bi
     return width == 0 ? 0 : width >= 64 ? (uint64_t)shifted : (uint64_t)((int64_t)((uint64_t)shifted << (64 - width)) >> (64 - width));
 }
 
+// Whether undefined bits can change `x op y`: they leave each side a range; no if the ranges share at most one value and all four
+// pairs of ends compare alike. `top` is the sign bit of a signed type, whose undefined value 1 is the least.
+#define LEAST(v, n, top) (((v) & ~(n)) | ((n) & (top)))
+#define MOST(v, n, top) (((v) | (n)) & ~((n) & (top)))
+#define UNDECIDED(type, top, op) ({ \
+    type low = (type)LEAST(x, p, top), high = (type)MOST(x, p, top), from = (type)LEAST(y, q, top), to = (type)MOST(y, q, top); \
+    int hits = (low op from) + (low op to) + (high op from) + (high op to); \
+    !((low >= to || high <= from) && (hits == 0 || hits == 4)); })
+
 #define T_0 uint32_t
 #define T_32 uint32_t
 #define T_64 uint64_t

@@ -344,6 +344,49 @@ static uint64_t lanes_undefined(const Machine *m, const Wave *w, const Step *i, 
     return pack(hit) & exec_of(w);
 }
 
+// The least and greatest value that undefined bits `p` leave to x.
+#define LEAST_u(x, p) ((x) & ~(p))
+#define MOST_u(x, p) ((x) | (p))
+#define LEAST_h LEAST_u
+#define MOST_h MOST_u
+#define LEAST_U LEAST_u
+#define MOST_U MOST_u
+#define LEAST_i(x, p) ((int32_t)(((uint32_t)(x) & ~(p)) | ((p) & 0x80000000u)))
+#define MOST_i(x, p) ((int32_t)(((uint32_t)(x) | (p)) & ~((p) & 0x80000000u)))
+#define LEAST_s(x, p) ((int16_t)(((uint32_t)(x) & ~(p)) | ((p) & 0x8000u)))
+#define MOST_s(x, p) ((int16_t)(((uint32_t)(x) | (p)) & ~((p) & 0x8000u)))
+#define LEAST_I(x, p) ((int64_t)(((uint64_t)(x) & ~(p)) | ((p) & (uint64_t)1 << 63)))
+#define MOST_I(x, p) ((int64_t)(((uint64_t)(x) | (p)) & ~((p) & (uint64_t)1 << 63)))
+#define LEAST_f(x, p) ((p) ? -__builtin_inff() : (x))
+#define MOST_f(x, p) ((p) ? __builtin_inff() : (x))
+
+// Lanes where no undefined bit can change an integer comparison: the two ranges have at most one value in common, and the
+// condition is the same at all their ends. Floats: never (v_cmp_class is no order at all).
+static uint64_t decided(const Step *i, const void *const in[3], const void *const not[3]) {
+    uint8_t same[LANES] = {0};
+    switch (i->op) {
+#define VALU(...)
+#define SUMS(...)
+#define PACKED(...)
+#define ORDER(name, A, condition) \
+    case OP_cmp_##name: \
+        _Pragma("clang loop vectorize(disable) unroll(disable)") for (int l = 0; l < LANES; l++) { \
+            T_##A a = IN_##A(0), b = IN_##A(1); T_RAW_##A p = RAW_##A(0), q = RAW_##A(1); \
+            T_##A low = LEAST_##A(a, p), high = MOST_##A(a, p), from = LEAST_##A(b, q), to = MOST_##A(b, q); \
+            int hits = 0; \
+            for (int end = 0; end < 4; end++) { T_##A x = end & 1 ? low : high, y = end & 2 ? from : to; hits += (condition) ? 1 : 0; } \
+            same[l] = (low >= to || high <= from) && (hits == 0 || hits == 4); \
+        } \
+        break;
+#include "vector.def"
+#undef VALU
+#undef SUMS
+#undef PACKED
+#undef ORDER
+    }
+    return i->op == OP_cmp_class_f32 || (i->op >= OP_cmp_f_f32 && i->op <= OP_cmp_tru_f32) ? 0 : pack(same);
+}
+
 static void compare(Machine *m, Wave *w, const Step *i) {
     uint32_t room[3][2 * LANES], origin = 0;
     uint64_t exec = exec_of(w), ignored;
@@ -365,7 +408,14 @@ static void compare(Machine *m, Wave *w, const Step *i) {
 #undef ORDER
         default: return;
     }
-    write_mask(m, w, i, pack(hit) & exec, m->checks ? lanes_undefined(m, w, i, &origin) : 0, origin);
+    uint64_t undefined = m->checks ? lanes_undefined(m, w, i, &origin) : 0;
+    if (undefined) {
+        uint32_t lost[2][2 * LANES];
+        const void *not[3];
+        for (int n = 0; n < 2; n++) not[n] = fetch(m, w, i, n, UNDEFINED, lost[n], &ignored);
+        undefined &= ~decided(i, in, not);
+    }
+    write_mask(m, w, i, pack(hit) & exec, undefined, origin);
 }
 
 // Undefined bits of a sum or product go upwards; the carry out is undefined when any bit is.
@@ -460,9 +510,18 @@ static void packed_values(const Step *i, const void *const in[3], uint32_t *out)
     }
 }
 
+// Undefined bits of one packed result: shifts move them, all else spreads them over the half.
+static uint32_t packed_undefined(const Step *i, uint32_t amount, uint32_t p, uint32_t q, uint32_t r, uint32_t all) {
+    if (i->op >= OP_v_pk_lshlrev_b16 && i->op <= OP_v_pk_ashrrev_i16 && !p) {
+        uint32_t n = amount & 15;
+        return (i->op == OP_v_pk_lshlrev_b16 ? q << n : i->op == OP_v_pk_lshrrev_b16 ? q >> n : (uint32_t)((int16_t)q >> n)) & all;
+    }
+    return p | q | r ? all : 0;
+}
+
 static void packed_alu(Machine *m, Wave *w, const Step *i) {
     int wide = i->dwords == 2, move = i->op == OP_v_pk_mov_b32, dirty = 0;
-    uint32_t room[3][LANES], out[2][LANES] __attribute__((aligned(64))), undefined[2][LANES], origin = 0;
+    uint32_t room[3][LANES], out[2][LANES] __attribute__((aligned(64))), undefined[2][LANES], amount[LANES], origin = 0;
     for (int n = 0; n < i->elements; n++) {
         Source both = i->source[n];
         if (wide && both.kind == VECTOR) both.flags |= WIDE;
@@ -476,12 +535,13 @@ static void packed_alu(Machine *m, Wave *w, const Step *i) {
                 int upper = (half && !move ? i->opsel_hi : i->opsel) >> n & 1, negate = (half ? i->neg_hi : i->neg) >> n & 1;
                 packed_half(w, i, n, upper, wide, negate, plane, room[n]);
             }
+            if (plane == VALUES) memcpy(amount, room[0], sizeof amount);
             if (plane == VALUES && move) memcpy(out[half], room[half], 4 * LANES);  // low from source 0, high from source 1
             else if (plane == VALUES) packed_values(i, in, out[half]);
             else
                 for (int lane = 0; lane < LANES; lane++) {
-                    uint32_t any = move ? 0 : room[0][lane] | room[1][lane] | (i->elements > 2 ? room[2][lane] : 0);
-                    undefined[half][lane] = move ? room[half][lane] : any ? (wide ? ALL_BITS : 0xffff) : 0;
+                    uint32_t third = i->elements > 2 ? room[2][lane] : 0, all = wide ? ALL_BITS : 0xffff;
+                    undefined[half][lane] = move ? room[half][lane] : packed_undefined(i, amount[lane], room[0][lane], room[1][lane], third, all);
                 }
         }
     }
