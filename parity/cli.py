@@ -141,7 +141,7 @@ def _gate(options: argparse.Namespace) -> int:
         print(line, flush=True)
 
     device = choose_device(options.device)
-    source = select_source(options.aiter, options.candidate, tell=tell)
+    source = select_source(options.aiter, options.candidate, tell=tell, kernels=device.kernels)
     plants = _plants(options.plant, source.kind)
     again = source_options(options.aiter, options.candidate) + case_options(options.depth, options.captured)
     try:

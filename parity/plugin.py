@@ -94,7 +94,12 @@ def arms(request: pytest.FixtureRequest, parity_device: Device) -> Iterator[dict
     options, problem = request.config, ""
     with ExitStack() as stack:
         try:
-            source = select_source(options.getoption("--aiter"), options.getoption("--candidate"), tell=print)
+            source = select_source(
+                options.getoption("--aiter"),
+                options.getoption("--candidate"),
+                tell=print,
+                kernels=parity_device.kernels,
+            )
             started = stack.enter_context(arms_of(source, parity_device))
         except SourceError as error:
             problem = str(error)
