@@ -2,58 +2,46 @@
 """Do the logits select the same tokens? The consumer of a logits row is a top-k, so that is judged too.
 
 Two correct kernels may select different tokens where logits nearly tie. A token is therefore lost in earnest only if
-no pair of errors within budget can explain that a token kept instead came out ahead of it.
+no pair of errors within budget can explain that a token kept instead came out ahead of it. The rest is figures: how
+many tokens went, by how much they led in units of the error allowed, and what attention they could have carried.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 
-from parity.compare import Finding, number
+from parity.cases import Case
+from parity.selector import window_mask
+from parity.topk_result import RowLoss, TopK, summarise
 
-_ROWS_SHOWN = 8
+_AROUND_INDEX_TOPK = (2047, 2048, 2049)
 
 
-@dataclass(frozen=True)
-class TopK:
-    """Result of `top_k_agreement`.
+def judged_ks(case: Case) -> tuple[int, ...]:
+    """The k at which a case is judged, ascending: its own `topk`, and 2047, 2048 and 2049 where it has more keys.
 
-    `k`: tokens asked for (a row with a shorter window keeps all of it). `overlap_mean` and `overlap_min`: share of the
-    expected tokens kept, over all rows, an empty row counting as 1. `worst_row`: the first row of least overlap, None
-    without rows. `displaced`: tokens lost in all rows, those that the budget explains included.
+    2048 is index_topk of DeepSeek-V3.2 and GLM-5. Its neighbours cost nothing and show a selector, or a reader of its
+    indices, that is one off: a k that selects one token more must lose no other.
     """
-
-    findings: tuple[Finding, ...]
-    k: int
-    overlap_mean: float
-    overlap_min: float
-    worst_row: int | None
-    displaced: int
-
-
-@dataclass(frozen=True)
-class _Row:
-    """One row judged: share of the expected tokens kept, tokens lost, NaN seen, and losses nothing explains.
-
-    `token` (relative to the row's start), `margin` and `allowed` describe the worst of `unexplained` losses.
-    """
-
-    overlap: float = 1.0
-    displaced: int = 0
-    nan: int = 0
-    unexplained: int = 0
-    token: int = 0
-    margin: float = 0.0
-    allowed: float = 0.0
+    return tuple(sorted({case.topk, *(k for k in _AROUND_INDEX_TOPK if case.n > k)}))
 
 
 def top_k_agreement(
-    actual: torch.Tensor, expected: torch.Tensor, budget: torch.Tensor, starts: torch.Tensor, ends: torch.Tensor, k: int
+    actual: torch.Tensor,
+    expected: torch.Tensor,
+    budget: torch.Tensor,
+    starts: torch.Tensor,
+    ends: torch.Tensor,
+    k: int,
+    *,
+    first_row: int = 0,
 ) -> TopK:
     """Compares the k largest logits of each row of `actual` [M,N] with those of `expected` and `budget` float64 [M,N]
-    inside the windows given by int `starts` and `ends` [M]; columns outside them are not read.
+    inside the windows given by int `starts` and `ends` [M]; columns outside them are not read. Computed where
+    `expected` lives. A caller that judges a long matrix in blocks gives each block's `first_row`, and
+    `parity.topk_result.merge` joins them.
 
     Equal values rank by position in both, so that exact ties agree. A NaN inside a window is a finding and ranks
     last. Raises ValueError for tensors of different shapes, k < 1, or an `expected` that is not finite in a window.
@@ -63,86 +51,72 @@ def top_k_agreement(
         raise ValueError("actual, expected and budget must share one [M,N] shape, starts and ends be [M]")
     if k < 1:
         raise ValueError(f"k must be 1 or more, not {k}")
-    judged = []
-    for row, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
-        window = slice(max(start, 0), max(min(end, columns), start, 0))
-        seen, wanted, allowed = (tensor[row, window].detach().cpu().double() for tensor in (actual, expected, budget))
-        if not torch.isfinite(wanted).all():
-            raise ValueError(f"the reference is not finite inside the window of row {row}")
-        judged.append(_judge_row(seen, wanted, allowed, k, shift=window.start - start) if len(wanted) else _Row())
-    return TopK(
-        findings=tuple(_nan_findings(judged, k) + _loss_findings(judged, starts.tolist(), k)),
-        k=k,
-        overlap_mean=sum(row.overlap for row in judged) / rows if rows else 1.0,
-        overlap_min=min((row.overlap for row in judged), default=1.0),
-        worst_row=min(range(rows), key=lambda row: judged[row].overlap) if rows else None,
-        displaced=sum(row.displaced for row in judged),
-    )
+    actual, budget, starts, ends = (part.detach().to(expected.device) for part in (actual, budget, starts, ends))
+    inside = window_mask(starts, ends, columns)
+    broken = (inside & ~torch.isfinite(expected)).any(dim=1).nonzero().flatten()
+    if len(broken):
+        raise ValueError(f"the reference is not finite inside the window of row {first_row + int(broken[0])}")
+    kept, owed = _top(actual, inside, k), _top(expected, inside, k)
+    nan = (inside & torch.isnan(actual)).sum(dim=1)
+    suspect = ((kept != owed).any(dim=1) | (nan > 0)).nonzero().flatten().tolist()
+    losses = []
+    for row in suspect:
+        start, end = int(starts[row]), int(ends[row])
+        window = slice(max(start, 0), min(end, columns))
+        masks = kept[row, window], owed[row, window]
+        form = RowLoss(first_row + row, int(owed[row].sum()), int(nan[row]))
+        losses.append(_judge_row(form, *masks, expected[row, window], budget[row, window], k, start=start))
+    return summarise(k, first_row, rows, tuple(losses))
 
 
-def _judge_row(actual: torch.Tensor, expected: torch.Tensor, budget: torch.Tensor, k: int, *, shift: int) -> _Row:
-    """Judges the float64 values of one non-empty window; `shift` is from its first column to the row's start.
+def _top(values: torch.Tensor, inside: torch.Tensor, k: int) -> torch.Tensor:
+    """bool [M,N]: the k largest values of each row inside its window, NaN last, the first of equal ones."""
+    if k >= values.shape[1]:
+        return inside
+    values = torch.where(inside & ~torch.isnan(values), values, -torch.inf)
+    boundary = torch.topk(values, k, dim=1, sorted=False).values.amin(dim=1, keepdim=True)  # -inf in a short window
+    mask, tied = values > boundary, inside & (values == boundary)
+    room = k - mask.sum(dim=1)
+    crowded = (tied.sum(dim=1) > room).nonzero().flatten()
+    tied[crowded] &= tied[crowded].cumsum(dim=1, dtype=torch.int32) <= room[crowded, None]
+    return mask | tied
+
+
+def _judge_row(
+    form: RowLoss,
+    kept: torch.Tensor,
+    owed: torch.Tensor,
+    expected: torch.Tensor,
+    budget: torch.Tensor,
+    k: int,
+    *,
+    start: int,
+) -> RowLoss:
+    """`form` with its figures, from the columns of one window that is not empty; `start` is the row's, as given.
 
     A correct kernel puts token j before token i only if expected[j] + budget[j] >= expected[i] - budget[i]. All
     gained tokens came out before all lost ones, so the j that reaches least high decides for every i.
     """
-    nan = torch.isnan(actual)
-    kept, owed = _top(torch.where(nan, -torch.inf, actual), k), _top(expected, k)
     lost, gained = (owed & ~kept).nonzero().flatten(), (kept & ~owed).nonzero().flatten()
-    row = _Row(overlap=1 - len(lost) / int(owed.sum()), displaced=len(lost), nan=int(nan.sum()))
     if not len(lost):
-        return row
-    rival = gained[(expected + budget)[gained].argmin()]
+        return form
+    reach = (expected + budget)[gained]
+    rival = gained[reach.argmin()]
     margin, allowed = expected[lost] - expected[rival], budget[lost] + budget[rival]
-    worst = int((margin - allowed).argmax())
+    ratio = torch.where(margin == 0, 0.0, margin / allowed)
+    worst = int(ratio.argmax())
+    floor = torch.topk(expected - budget, k, sorted=False).values.amin()  # fewer than k tokens surely lie above it
+    weight = torch.softmax(expected, dim=0)
+    column = int(lost[worst]) + max(start, 0)
     return replace(
-        row,
+        form,
+        displaced=len(lost),
+        recall=1 - int((reach < floor).sum()) / form.kept,
         unexplained=int((~(margin <= allowed)).sum()),
-        token=int(lost[worst]) + shift,
+        token=column - start,
+        column=column,
         margin=float(margin[worst]),
         allowed=float(allowed[worst]),
+        mass=float((weight[lost] - weight[gained]).sum()),
+        token_mass=float(weight[lost].max()),
     )
-
-
-def _top(values: torch.Tensor, k: int) -> torch.Tensor:
-    """bool mask of the k largest values, the first of equal ones; all of them if there are no more than k."""
-    if k >= len(values):
-        return torch.ones(len(values), dtype=torch.bool)
-    boundary = torch.topk(values, k).values[-1]
-    mask = values > boundary
-    tied = (values == boundary).nonzero().flatten()
-    mask[tied[: k - int(mask.sum())]] = True
-    return mask
-
-
-def _nan_findings(judged: list[_Row], k: int) -> list[Finding]:
-    affected = [row for row, result in enumerate(judged) if result.nan]
-    findings = [
-        Finding("top-k", (row,), None, None, None, f"top-{k} of row {row}: {judged[row].nan:,} NaN cannot be ranked")
-        for row in affected[:_ROWS_SHOWN]
-    ]
-    return findings + _beyond(len(affected), f"top-{k}: NaN")
-
-
-def _loss_findings(judged: list[_Row], starts: list[int], k: int) -> list[Finding]:
-    """One finding for each of the rows that lost most; its `actual` is the margin and its `limit` what is allowed."""
-    affected = [row for row, result in enumerate(judged) if result.unexplained]
-    affected.sort(key=lambda row: judged[row].allowed - judged[row].margin)
-    findings = []
-    for row in affected[:_ROWS_SHOWN]:
-        result = judged[row]
-        more = f", and {result.unexplained - 1:,} more" if result.unexplained > 1 else ""
-        text = (
-            f"top-{k} of row {row}: token {result.token} lost "
-            f"(margin {number(result.margin)}, allowed {number(result.allowed)}){more}"
-        )
-        where = (row, starts[row] + result.token)
-        findings.append(Finding("top-k", where, result.margin, None, result.allowed, text))
-    return findings + _beyond(len(affected), f"top-{k}: tokens lost")
-
-
-def _beyond(rows: int, what: str) -> list[Finding]:
-    """A closing count of the rows that are not shown, if any."""
-    if rows <= _ROWS_SHOWN:
-        return []
-    return [Finding("top-k", None, None, None, None, f"{what} in {rows - _ROWS_SHOWN:,} more rows")]

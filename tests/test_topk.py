@@ -8,7 +8,8 @@ import math
 import pytest
 import torch
 
-from parity.topk import TopK, top_k_agreement
+from parity.topk import top_k_agreement
+from parity.topk_result import TopK
 
 INF = math.inf
 
@@ -18,7 +19,7 @@ def judge(
     expected: list[list[float]],
     *,
     k: int,
-    budget: float = 0.01,
+    budget: float | list[list[float]] = 0.01,
     starts: list[int] | None = None,
     ends: list[int] | None = None,
 ) -> TopK:
@@ -26,21 +27,25 @@ def judge(
     return top_k_agreement(
         torch.tensor(actual),
         torch.tensor(expected, dtype=torch.float64),
-        torch.full((rows, columns), budget, dtype=torch.float64),
+        torch.zeros(rows, columns, dtype=torch.float64) + torch.tensor(budget, dtype=torch.float64),
         torch.tensor(starts or [0] * rows, dtype=torch.int32),
         torch.tensor(ends or [columns] * rows, dtype=torch.int32),
         k,
     )
 
 
+def clean(k: int, *, rows: int = 1, first_row: int = 0) -> TopK:
+    return TopK((), k, first_row, rows, 1.0, 1.0, first_row, 1.0, 1.0, 0, 0.0, None, 0.0, 0.0, ())
+
+
 def test_clean_run_passes() -> None:
     row = [5.0, 1.0, 4.0, 2.0, 3.0]
-    assert judge([row], [row], k=2) == TopK((), 2, 1.0, 1.0, 0, 0)
+    assert judge([row], [row], k=2) == clean(2)
 
 
 def test_exact_ties_agree_whatever_is_selected() -> None:
     zeros = [0.0] * 6  # an all-negative row: ReLU leaves nothing to rank by
-    assert judge([zeros], [zeros], k=3) == TopK((), 3, 1.0, 1.0, 0, 0)
+    assert judge([zeros], [zeros], k=3) == clean(3)
     noise = [1e-9, 2e-9, 0.0, 3e-9, 0.0, 4e-9]  # a kernel that ranks the tie otherwise keeps 5, 3 and 1
     result = judge([noise], [zeros], k=3)
     assert result.findings == () and result.displaced == 2 and result.overlap_min == pytest.approx(1 / 3)
@@ -84,7 +89,7 @@ def test_loss_to_a_token_far_below_is_found_among_explained_ones() -> None:
 def test_short_window_keeps_all_of_it() -> None:
     # Two columns inside, k = 4: nothing can be lost, whatever the values.
     result = judge([[9.0, 1.0, 2.0, 9.0]], [[-INF, 2.0, 1.0, -INF]], k=4, starts=[1], ends=[3])
-    assert result == TopK((), 4, 1.0, 1.0, 0, 0)
+    assert result == clean(4)
 
 
 def test_outside_is_not_read() -> None:
@@ -95,7 +100,7 @@ def test_outside_is_not_read() -> None:
 @pytest.mark.parametrize(("start", "end"), [(2, 2), (3, 1), (0, -4), (9, 12)])
 def test_empty_rows_count_as_agreeing(start: int, end: int) -> None:
     result = judge([[7.0] * 4], [[-INF] * 4], k=2, starts=[start], ends=[end])
-    assert result == TopK((), 2, 1.0, 1.0, 0, 0)
+    assert result == clean(2)
 
 
 def test_bounds_that_stick_out_are_clipped_and_tokens_count_from_the_start() -> None:
