@@ -58,14 +58,16 @@ def top_k_agreement(
         raise ValueError(f"the reference is not finite inside the window of row {first_row + int(broken[0])}")
     kept, owed = _top(actual, inside, k), _top(expected, inside, k)
     nan = (inside & torch.isnan(actual)).sum(dim=1)
-    suspect = ((kept != owed).any(dim=1) | (nan > 0)).nonzero().flatten().tolist()
     losses = []
-    for row in suspect:
-        start, end = int(starts[row]), int(ends[row])
-        window = slice(max(start, 0), min(end, columns))
-        masks = kept[row, window], owed[row, window]
-        form = RowLoss(first_row + row, int(owed[row].sum()), int(nan[row]))
-        losses.append(_judge_row(form, *masks, expected[row, window], budget[row, window], k, start=start))
+    for row in ((kept != owed).any(dim=1) | (nan > 0)).nonzero().flatten().tolist():
+        loss = RowLoss(first_row + row, int(owed[row].sum()), int(nan[row]))
+        lost, gained = (owed[row] & ~kept[row]).nonzero().flatten(), (kept[row] & ~owed[row]).nonzero().flatten()
+        if len(lost):
+            window = slice(max(int(starts[row]), 0), min(int(ends[row]), columns))
+            loss = _with_margin(loss, lost, gained, expected[row], budget[row], int(starts[row]))
+            loss = _with_recall(loss, gained, expected[row], budget[row], window)
+            loss = _with_cost(loss, lost, gained, expected[row], window)
+        losses.append(loss)
     return summarise(k, first_row, rows, tuple(losses))
 
 
@@ -82,41 +84,41 @@ def _top(values: torch.Tensor, inside: torch.Tensor, k: int) -> torch.Tensor:
     return mask | tied
 
 
-def _judge_row(
-    form: RowLoss,
-    kept: torch.Tensor,
-    owed: torch.Tensor,
-    expected: torch.Tensor,
-    budget: torch.Tensor,
-    k: int,
-    *,
-    start: int,
+def _with_margin(
+    loss: RowLoss, lost: torch.Tensor, gained: torch.Tensor, expected: torch.Tensor, budget: torch.Tensor, start: int
 ) -> RowLoss:
-    """`form` with its figures, from the columns of one window that is not empty; `start` is the row's, as given.
+    """`loss` with its displaced tokens, of one row: columns lost and gained, values float64 [N], the start as given.
 
     A correct kernel puts token j before token i only if expected[j] + budget[j] >= expected[i] - budget[i]. All
     gained tokens came out before all lost ones, so the j that reaches least high decides for every i.
     """
-    lost, gained = (owed & ~kept).nonzero().flatten(), (kept & ~owed).nonzero().flatten()
-    if not len(lost):
-        return form
-    reach = (expected + budget)[gained]
-    rival = gained[reach.argmin()]
+    rival = gained[(expected[gained] + budget[gained]).argmin()]
     margin, allowed = expected[lost] - expected[rival], budget[lost] + budget[rival]
-    ratio = torch.where(margin == 0, 0.0, margin / allowed)
-    worst = int(ratio.argmax())
-    floor = torch.topk(expected - budget, k, sorted=False).values.amin()  # fewer than k tokens surely lie above it
-    weight = torch.softmax(expected, dim=0)
-    column = int(lost[worst]) + max(start, 0)
+    worst = int(torch.where(margin == 0, 0.0, margin / allowed).argmax())
     return replace(
-        form,
+        loss,
         displaced=len(lost),
-        recall=1 - int((reach < floor).sum()) / form.kept,
         unexplained=int((~(margin <= allowed)).sum()),
-        token=column - start,
-        column=column,
+        token=int(lost[worst]) - start,
+        column=int(lost[worst]),
         margin=float(margin[worst]),
         allowed=float(allowed[worst]),
-        mass=float((weight[lost] - weight[gained]).sum()),
-        token_mass=float(weight[lost].max()),
     )
+
+
+def _with_recall(
+    loss: RowLoss, gained: torch.Tensor, expected: torch.Tensor, budget: torch.Tensor, window: slice
+) -> RowLoss:
+    """`loss` with its recall. A correct kernel can keep token j unless k others surely lie above it, and the tokens
+    owed can be kept always; so the gained ones are held against the k-th largest of the lowest correct values."""
+    floor = torch.topk((expected - budget)[window], loss.kept, sorted=False).values.amin()
+    return replace(loss, recall=1 - int((expected[gained] + budget[gained] < floor).sum()) / loss.kept)
+
+
+def _with_cost(
+    loss: RowLoss, lost: torch.Tensor, gained: torch.Tensor, expected: torch.Tensor, window: slice
+) -> RowLoss:
+    """`loss` with the softmax weights at stake: each lost token is paired with a gained one, and no pair gains."""
+    scale = torch.logsumexp(expected[window], dim=0)
+    weight_lost, weight_gained = (torch.exp(expected[columns] - scale) for columns in (lost, gained))
+    return replace(loss, mass=float((weight_lost - weight_gained).sum()), token_mass=float(weight_lost.max()))
