@@ -22,6 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import numpy as np
 import torch
 
 from parity.devices import Device
@@ -36,7 +37,7 @@ STEERING_NAMES = ("ARCH", "COMPILE_ONLY", "GPU_ARCHS", "DISABLE_LLVM_OPT", "ROCM
 
 class ArmError(Exception):
     """kind: import-error, compile-error, wrapper-error, kernel-fault, unwritten, input-modified, crash (findings about the arm); unsupported, no-launch,
-    killed, timeout, no-space (nothing is known about the kernel); not-importable (the arm never started). text: one line."""
+    killed, timeout, no-space, device-lost (nothing is known about the kernel); not-importable (the arm never started). text: one line."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(f"{kind}: {text}")
@@ -45,9 +46,11 @@ class ArmError(Exception):
 
 @dataclass(frozen=True)
 class Run:
-    """outputs: logits float32 [M, N] of each repeat; launches: symbol, sha256, grid, ... of each launch (executor only)."""
+    """outputs: logits float32 [M, N] of each repeat; selected: int32 [M, k], what selector.select made of the first, None where
+    they are no such logits; launches: symbol, sha256, grid, ... of each launch (executor only)."""
 
     outputs: tuple[torch.Tensor, ...]
+    selected: torch.Tensor | None
     launches: tuple[dict[str, Any], ...]
     seconds: float
 
@@ -91,8 +94,8 @@ class Arm:
         self.provenance = self._ask(setup)
         return self.provenance
 
-    def run(self, inputs: Inputs, *, repeats: int = 1, plant: str | None = None) -> Run:
-        """Call the wrapper `repeats` times on the same inputs. Raises ArmError; after a crash the next run starts anew."""
+    def run(self, inputs: Inputs, *, k: int = 1, repeats: int = 1, plant: str | None = None) -> Run:
+        """Call the wrapper `repeats` times on the same inputs, and select k tokens a row. Raises ArmError; after a crash the next run starts anew."""
         if self._process is None:
             self.start()
         path, outputs = self._folder / "inputs.npz", self._folder / "outputs"
@@ -101,9 +104,11 @@ class Arm:
             inputs.save(path)
         except OSError as error:
             raise ArmError("no-space", f"cannot write the inputs: {error.strerror}") from None
-        reply = self._ask({"inputs": str(path), "outputs": str(outputs), "repeats": repeats, "plant": plant})
-        tensors = tuple(torch.load(name, weights_only=True) for name in reply["outputs"])
-        return Run(tensors, tuple(reply["launches"]), reply["seconds"])
+        reply = self._ask({"inputs": str(path), "outputs": str(outputs), "k": k, "repeats": repeats, "plant": plant})
+        selected = _loaded(reply["selected"]) if reply["selected"] else None
+        return Run(
+            tuple(_loaded(name) for name in reply["outputs"]), selected, tuple(reply["launches"]), reply["seconds"]
+        )
 
     def _environment(self) -> dict[str, str]:
         steering = set(STEERING_NAMES[:-1] if self.device.kind == "gpu" else STEERING_NAMES)  # a GPU needs its ROCm
@@ -123,7 +128,7 @@ class Arm:
         if self.device.kind == "executor":
             kept |= {"ARCH": "gfx942", "FLYDSL_GPU_ARCH": "gfx942", "GPU_ARCHS": "gfx942", "OMP_NUM_THREADS": "1"}
         else:
-            kept["HIP_VISIBLE_DEVICES"] = str(self.device.gpu)
+            kept["HIP_VISIBLE_DEVICES" if self.device.kind == "gpu" else "CUDA_VISIBLE_DEVICES"] = str(self.device.gpu)
         return kept
 
     def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -138,8 +143,10 @@ class Arm:
             self._stop()
             raise ArmError("crash", f"the process answered {line[:200]!r}") from None
         if "error" in reply:
-            if reply["error"]["kind"] in ("not-importable", "import-error"):
-                self._stop()
+            if reply["error"]["kind"] in ("not-importable", "import-error", "device-lost") or (
+                reply["error"]["kind"] == "kernel-fault" and self.device.kind != "executor"
+            ):
+                self._stop()  # it cannot go on; the next run starts anew
             raise ArmError(reply["error"]["kind"], reply["error"]["text"])
         return reply
 
@@ -174,3 +181,12 @@ class Arm:
             self._process.kill()
             self._process.communicate()
             self._process = None
+
+
+def _loaded(name: str) -> torch.Tensor:
+    """A result that the process saved, mapped and not read; its file is gone when the tensor is."""
+    if name.endswith(".pt"):
+        return torch.load(name, weights_only=True)
+    mapped = torch.from_numpy(np.load(name, mmap_mode="c"))  # c: torch wants to be able to write
+    os.unlink(name)
+    return mapped

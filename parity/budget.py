@@ -48,8 +48,9 @@ from dataclasses import dataclass
 
 import torch
 
-from parity.fp8 import Encoding, decode
-from parity.inputs import Inputs, require_finite
+from parity.fp8 import Encoding
+from parity.inputs import Inputs
+from parity.reference import Dequantised, HeadSums, dequantise
 
 _U = 2.0**-24  # half an ulp of 1 in fp32
 _TINY = 2.0**-149  # fp32's smallest subnormal
@@ -67,28 +68,59 @@ class _DotLoss:
     cut: torch.Tensor  # by the MFMA's truncations, at most
 
 
-def error_budget(inputs: Inputs, *, block: int = 4096) -> torch.Tensor:
+def error_budget(inputs: Inputs) -> torch.Tensor:
     """float64 [M,N], in units of the logits: bound on |kernel - reference| inside the window, 0 outside.
 
-    The derivation is the module's docstring. Costs four matrix products and up to 2*M*H*N*D byte comparisons; scratch
-    is a few times heads x block x head_dim bytes. Raises ValueError for inputs that are not finite.
+    The derivation is the module's docstring. Raises ValueError for inputs that are not finite.
     """
-    require_finite(inputs)
-    q, kv = decode(inputs.q, inputs.q_encoding), decode(inputs.kv, inputs.kv_encoding)
-    q_bits, kv_bits = _lowest_bit(q), _lowest_bit(kv)
-    q_top, kv_top = _top(q, inputs.q_encoding), _top(kv, inputs.kv_encoding)  # [M,H], [N]
-    scales, weights = inputs.kv_scales.double(), inputs.weights.double()
-    budget = torch.zeros(q.shape[0], kv.shape[0], dtype=torch.float64, device=q.device)
-    for row, (start, end) in enumerate(zip(inputs.starts.tolist(), inputs.ends.tolist(), strict=True)):
-        first, stop = max(start, 0), min(end, kv.shape[0])
-        for begin in range(first, stop, block):
-            keys = slice(begin, min(begin + block, stop))
-            dot = q[row] @ kv[keys].T  # [H,B], exact
-            reach = (q[row].abs() @ kv[keys].abs().T + dot.abs()) / 2
-            cut = q_top[row][:, None] * kv_top[keys] * _U
-            loss = _dot_loss(reach, cut, q_bits[row], kv_bits[keys])
-            budget[row, keys] = _logit_error(dot, loss, scales[keys], weights[row][:, None])
+    return budget_of_rows(dequantise(inputs), inputs, slice(0, inputs.q.shape[0]))
+
+
+def budget_of_rows(
+    exact: Dequantised, inputs: Inputs, rows: slice, *, only: torch.Tensor | None = None, block: int = 4096
+) -> torch.Tensor:
+    """The budget of `rows` (a slice with both ends), float64 [R,N]; of `exact`, which `inputs` dequantise to, on its device.
+
+    only: bool [R,N], the elements that are wanted; the others are 0. Costs four matrix products and up to 2*M*H*N*D byte
+    comparisons; scratch is a few times heads x block x head_dim bytes.
+    """
+    budget = torch.zeros(rows.stop - rows.start, exact.kv.shape[0], dtype=torch.float64, device=exact.q.device)
+    windows = zip(exact.starts[rows].tolist(), exact.ends[rows].tolist(), strict=True)
+    wanted = None if only is None else only.any(dim=1).tolist()
+    for local, (start, end) in enumerate(windows):
+        if wanted is not None and not wanted[local]:
+            continue
+        row = rows.start + local
+        columns = torch.arange(start, max(start, end), device=budget.device)
+        if only is not None:
+            columns = columns[only[local, start : max(start, end)]]
+        q = exact.q[row]
+        q_bits, q_top = _lowest_bit(q), _top(q, inputs.q_encoding)  # [H,D], [H]
+        for keys in columns.split(block):
+            kv = exact.kv[keys]
+            dot = q @ kv.T  # [H,B], exact
+            reach = (q.abs() @ kv.abs().T + dot.abs()) / 2
+            cut = q_top[:, None] * _top(kv, inputs.kv_encoding) * _U
+            loss = _dot_loss(reach, cut, q_bits, _lowest_bit(kv))
+            budget[local, keys] = _logit_error(dot, loss, exact.scales[keys], exact.weights[row][:, None])
     return budget
+
+
+def budget_floor(sums: HeadSums) -> torch.Tensor:
+    """float64 [R,N]: no more than the budget anywhere, and cheap. An error within it needs no budget to be judged by.
+
+    What dot products lose is left out, and for the number of live heads stands the least that can give these sums: by the
+    inequality of Cauchy and Schwarz (sum t)^2 <= count * (sum t^2).
+    """
+    total = sums.positive + sums.negative
+    live = torch.where(sums.squares > 0, total.square() / sums.squares, 0.0)
+    additions = (live - 1).clamp(min=0)
+    half_ulp = _U * _power_of_two_below(torch.maximum(sums.positive, sums.negative))
+    certain = 2 * _U * total + additions * half_ulp
+    spread = (2 * _U**2 * sums.squares + additions * half_ulp.square()) / 3
+    # Rounding of these few float64 operations must not lift it above the budget.
+    floor = (torch.minimum(certain, _DEVIATIONS * spread.sqrt()) + _TINY) * (1 - 2.0**-40)
+    return torch.where(sums.inside, floor, 0.0)
 
 
 def _dot_loss(reach: torch.Tensor, cut: torch.Tensor, q_bits: torch.Tensor, kv_bits: torch.Tensor) -> _DotLoss:

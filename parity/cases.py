@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases: frozen descriptions of one logits problem, the model profiles behind them, and the quick dozen.
+"""Cases: frozen descriptions of one logits problem, and the model profiles behind them. The cases that run are in matrix.py.
 
 A case says which inputs to build (`parity.inputs`) and nothing about how a kernel is run or judged. Its id spells
 every axis that changes the inputs; `index_topk` only changes how they are judged, and `reason` nothing.
@@ -9,23 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from parity.distributions import DISTRIBUTIONS
 from parity.fp8 import Encoding
-
-WINDOWS: dict[str, str] = {
-    "causal": "row i ends at n-m+1+i; with m > n the first rows are empty and their ends zero or negative",
-    "packed": "ragged requests share one batch: a row starts at its request's base and is causal within it",
-    "context-parallel": "rows of a longer causal problem dealt zigzag to this rank, so the ends jump",
-    "misaligned": "starts straddle the tiles of 64 and 128; every other row reaches the last column",
-    "empty": "start == end, end < start, negative end, start >= n, end > n, with normal rows between",
-    "full": "every row sees every column",
-}
-
-DISTRIBUTIONS: dict[str, str] = {
-    "gaussian": "normal Q and K, each vector quantised by its largest magnitude as production quantisers do",
-    "scales": "as gaussian, with kv_scales log-uniform over 1e-3..1e1 and different at every token",
-    "outlier": "as gaussian, with a few channels thirty times larger before quantisation",
-    "bytes": "uniform finite bytes: every magnitude, sign, subnormal and, for fn, minus zero",
-}
+from parity.windows import WINDOWS
 
 
 @dataclass(frozen=True)
@@ -53,7 +39,8 @@ PROFILES: dict[str, Profile] = {profile.name: profile for profile in _PROFILES}
 class Case:
     """One problem: `m` query rows, `n` keys, `heads` x `head_dim`, and where the numbers come from.
 
-    Raises ValueError for an unknown window or distribution and for sizes no kernel is asked to take.
+    Captured inputs (matrix.py) have window and distribution "captured", the file's `path`, and as `seed` the first 32 bits of
+    their digest. Raises ValueError for an unknown window or distribution and for sizes no kernel is asked to take.
     """
 
     window: str
@@ -67,6 +54,7 @@ class Case:
     seed: int
     index_topk: int
     reason: str
+    path: str = ""
 
     def __post_init__(self) -> None:
         if self.window not in tuple(WINDOWS):  # compares without hashing what JSON may hold
@@ -85,6 +73,9 @@ class Case:
                 raise ValueError(f"{name} must be a power of two, not {getattr(self, name)}")
         if self.window == "packed" and min(self.m, self.n) < 2:
             raise ValueError("a packed batch holds at least two requests of one row and one key each")
+        captured = self.distribution == "captured"
+        if type(self.path) is not str or (self.window == "captured") is not captured or bool(self.path) is not captured:
+            raise ValueError("captured inputs have window and distribution `captured` and a path, others none of these")
         if not isinstance(self.reason, str) or not self.reason.strip():
             raise ValueError("a case carries the reason it exists")
 
@@ -116,126 +107,3 @@ class Case:
             raise ValueError(f"not a case record: missing {missing}, unknown {unknown}")
         encodings = {name: Encoding(record[name]) for name in ("q_encoding", "kv_encoding")}
         return Case(**(record | encodings))  # type: ignore[arg-type]  # __post_init__ checks every type
-
-
-def _case(
-    profile: str, window: str, m: int, n: int, pair: str, distribution: str, reason: str, *, seed: int = 0
-) -> Case:
-    sizes = PROFILES[profile]
-    q_encoding, kv_encoding = (Encoding(name) for name in pair.split("."))
-    return Case(
-        window, m, n, sizes.heads, sizes.head_dim, q_encoding, kv_encoding, distribution, seed, sizes.index_topk, reason
-    )
-
-
-def quick_cases() -> tuple[Case, ...]:
-    """The dozen that an executor interprets in minutes: each dtype pair with 32 and with 64 heads, every window,
-    every distribution. Under 120,000 16x16x32 MFMA in all."""
-    cases = (
-        _case(
-            "deepseek-v3.2",
-            "causal",
-            17,
-            76,
-            "fn.fnuz",
-            "gaussian",
-            "Odd M under two query rows a block, K below one tile, and the mixed pair seen in production.",
-        ),
-        _case(
-            "deepseek-v4-flash",
-            "causal",
-            4,
-            1100,
-            "fnuz.fnuz",
-            "gaussian",
-            "The control pair, with more keys than the 512 that this model keeps, so the top-k really selects.",
-        ),
-        _case(
-            "glm-5",
-            "causal",
-            3,
-            2300,
-            "fn.fn",
-            "gaussian",
-            "More keys than the 2,048 this model keeps, both operands through the byte patch.",
-        ),
-        _case(
-            "glm-5",
-            "full",
-            2,
-            4224,
-            "fnuz.fnuz",
-            "gaussian",
-            "Past 4,096 keys a small row grid splits KV over the grid's second dimension.",
-        ),
-        _case(
-            "deepseek-v3.2",
-            "packed",
-            13,
-            300,
-            "fn.fn",
-            "gaussian",
-            "Ragged requests: top-k indices are relative to bases that no tile boundary shares.",
-        ),
-        _case(
-            "glm-5",
-            "packed",
-            7,
-            383,
-            "fnuz.fn",
-            "scales",
-            "One key short of three tiles of 128; a scale read one token off changes every logit.",
-        ),
-        _case(
-            "deepseek-v3.2",
-            "context-parallel",
-            8,
-            257,
-            "fnuz.fn",
-            "gaussian",
-            "One key past 256, the output's row rounding, with neighbouring rows of very different length.",
-        ),
-        _case(
-            "glm-5",
-            "context-parallel",
-            11,
-            200,
-            "fn.fnuz",
-            "outlier",
-            "Outlier channels spread the product exponents until the MFMA truncates.",
-        ),
-        _case(
-            "deepseek-v3.2",
-            "misaligned",
-            14,
-            255,
-            "fn.fn",
-            "bytes",
-            "Any byte a quantiser can emit, minus zero among them, under starts that cut tiles.",
-        ),
-        _case(
-            "glm-5",
-            "misaligned",
-            9,
-            300,
-            "fn.fn",
-            "gaussian",
-            "Starts of 1, 63..65 and 127..129 with the last column in view, which upstream's tests never reach.",
-        ),
-        _case(
-            "deepseek-v3.2",
-            "empty",
-            16,
-            130,
-            "fnuz.fnuz",
-            "scales",
-            "Windows that hold nothing beside normal rows: a block of two rows must not share one row's bounds.",
-        ),
-        _case(
-            "glm-5", "full", 1, 129, "fnuz.fn", "gaussian", "A single decode row, one key past a tile of 128.", seed=1
-        ),
-    )
-    repeated = {case.id for case in cases if sum(other.id == case.id for other in cases) > 1}
-    if repeated:
-        raise ValueError(f"ids are not unique: {sorted(repeated)}")
-    return cases

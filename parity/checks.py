@@ -3,6 +3,7 @@
 
     reference   the kernel against float64: form, -inf/NaN positions, each row against its budget
     top-k       the tokens it would select, against those of the reference, ties allowed for
+    selector    what a selector made of these logits, against an exact one on the same logits
     repeat      a second launch on the same inputs, bit for bit
     agreement   the two kernels against each other: each may use its own budget
 
@@ -13,22 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from parity.arm import Arm, ArmError, Run
-from parity.budget import error_budget
+from parity.bits import bitwise_equal
 from parity.cases import Case
-from parity.compare import Comparison, Finding, bitwise_equal, compare
+from parity.compare import Comparison, Finding, form_findings
 from parity.evidence import Record
 from parity.inputs import Inputs, build_inputs
-from parity.reference import reference_logits
-from parity.topk import top_k_agreement
+from parity.oracle import Oracle
+from parity.rows import AgreementRows, KernelRows, judge_rows
 
 KERNELS = ("flydsl", "triton")
-KERNEL_CHECKS = ("reference", "top-k", "repeat")
+KERNEL_CHECKS = ("reference", "top-k", "selector", "repeat")
 AGREEMENT, BOTH = "agreement", "flydsl+triton"
 REPEATS = 2
 UNKNOWN = (
@@ -37,16 +37,10 @@ UNKNOWN = (
     "killed",
     "timeout",
     "no-space",
+    "device-lost",
 )  # kinds of ArmError that say nothing about the kernel
 
-
-@dataclass(frozen=True)
-class Expected:
-    """What a correct kernel gives on `inputs`: logits and budget, float64 [M, N]."""
-
-    inputs: Inputs
-    logits: torch.Tensor
-    budget: torch.Tensor
+Make = Callable[[str, str, tuple[Finding, ...], dict[str, Any]], Record]
 
 
 def required_checks(case: Case) -> list[tuple[str, str, str]]:
@@ -55,44 +49,55 @@ def required_checks(case: Case) -> list[tuple[str, str, str]]:
     return [*single, (AGREEMENT, case.id, BOTH)]
 
 
-def expect(case: Case) -> Expected:
-    """Inputs, reference and budget of a case."""
-    inputs = build_inputs(case)
-    return Expected(inputs, reference_logits(inputs), error_budget(inputs))
-
-
 def judge_case(case: Case, arms: Mapping[str, Arm], *, plants: Mapping[str, str] | None = None) -> list[Record]:
-    """Run both arms on the case, at the same time, and judge them. `plants`: kernel -> fault to build in (own kernels)."""
-    expected = expect(case)
+    """Run the arms on the case, at the same time, and judge them. `plants`: kernel -> fault to build in (own kernels).
+
+    With one arm (a CUDA GPU has no FlyDSL kernel) there is no agreement to judge.
+    """
+    inputs = build_inputs(case)
     with ThreadPoolExecutor(len(arms)) as pool:
-        results = {
-            kernel: pool.submit(_run, arm, expected.inputs, (plants or {}).get(kernel)) for kernel, arm in arms.items()
+        futures = {
+            kernel: pool.submit(_run, arm, inputs, case.topk, (plants or {}).get(kernel))
+            for kernel, arm in arms.items()
         }
-        runs = {kernel: future.result() for kernel, future in results.items()}
-    records = []
-    for kernel in KERNELS:
-        make = _maker(case, expected, arms[kernel], kernel)
-        records += _judge_kernel(case, expected, runs[kernel], make)
-    return [*records, _judge_agreement(case, expected, runs, _maker(case, expected, arms["flydsl"], BOTH))]
+        runs = {kernel: future.result() for kernel, future in futures.items()}
+    makers = {kernel: _maker(case, inputs, arms[kernel], kernel) for kernel in arms}
+    device = next(iter(arms.values())).device.torch_device
+    form = {kernel: _form(run, inputs) for kernel, run in runs.items()}
+    outputs = {kernel: run.outputs[0] for kernel, run in runs.items() if isinstance(run, Run) and not form[kernel]}
+    selected = {
+        kernel: run.selected for kernel, run in runs.items() if isinstance(run, Run) and run.selected is not None
+    }
+    oracle = Oracle(inputs, device=device)
+    judged, agreed = judge_rows(case, oracle, outputs, selected) if outputs else ({}, AgreementRows())
+    records: list[Record] = []
+    for kernel, make in makers.items():
+        records += _kernel_records(case, runs[kernel], form[kernel], judged.get(kernel), make)
+    if set(arms) == set(KERNELS):
+        records.append(_agreement_record(runs, form, agreed, _maker(case, inputs, arms["flydsl"], BOTH)))
+    return records
 
 
-def _run(arm: Arm, inputs: Inputs, plant: str | None) -> Run | ArmError:
+def _run(arm: Arm, inputs: Inputs, k: int, plant: str | None) -> Run | ArmError:
     try:
-        return arm.run(inputs, repeats=REPEATS, plant=plant)
+        return arm.run(inputs, k=k, repeats=REPEATS, plant=plant)
     except ArmError as error:
         return error
 
 
-Maker = Callable[[str, str, tuple[Finding, ...], dict[str, Any]], Record]
+def _form(run: Run | ArmError, inputs: Inputs) -> tuple[Finding, ...]:
+    shape = torch.Size((inputs.q.shape[0], inputs.kv.shape[0]))
+    return () if isinstance(run, ArmError) else form_findings(run.outputs[0], shape, torch.float32)
 
 
-def _maker(case: Case, expected: Expected, arm: Arm, name: str) -> Maker:
+def _maker(case: Case, inputs: Inputs, arm: Arm, name: str) -> Make:
     """A function that fills in what all records of one arm and case share."""
+    digest = inputs.sha256
 
     def make(check: str, status: str, findings: tuple[Finding, ...], figures: dict[str, Any]) -> Record:
         return Record(
             check=check, case=case.id, arm=name, source=arm.source.label, where=arm.provenance.get("where", arm.device.kind),
-            status=status, findings=findings, figures=figures, case_axes=case.to_json(), inputs_sha256=expected.inputs.sha256,
+            status=status, findings=findings, figures=figures, case_axes=case.to_json(), inputs_sha256=digest,
             provenance=arm.provenance | {"revision": arm.source.revision, "flydsl_pin": arm.source.flydsl},
         )  # fmt: skip
 
@@ -105,56 +110,47 @@ def _failed_arm(error: ArmError) -> tuple[str, tuple[Finding, ...]]:
     return status, (Finding(error.kind, None, None, None, None, f"{error.kind}: {error.text}"),)
 
 
-def _judge_kernel(case: Case, expected: Expected, run: Run | ArmError, make: Maker) -> list[Record]:
+def _kernel_records(
+    case: Case, run: Run | ArmError, form: tuple[Finding, ...], rows: KernelRows | None, make: Make
+) -> list[Record]:
     if isinstance(run, ArmError):
         status, findings = _failed_arm(run)
         return [make(check, status, findings, {}) for check in KERNEL_CHECKS]
-    logits = run.outputs[0]
-    comparison = compare(logits, expected.logits, expected.budget)
-    figures = _figures(comparison) | {"launches": list(run.launches), "seconds": run.seconds}
-    records = [make("reference", _status(comparison.findings), comparison.findings, figures)]
-    if logits.shape != expected.logits.shape or logits.dtype != torch.float32:
+    ran = {"launches": list(run.launches), "seconds": run.seconds}
+    if form or rows is None:
+        logits = run.outputs[0]
         text = f"not judged: the logits are {logits.dtype} of shape {list(logits.shape)}"
-        return [
-            *records,
-            *(
-                make(check, "fail", (Finding("shape", None, None, None, None, text),), {})
-                for check in ("top-k", "repeat")
-            ),
-        ]
-    inputs = expected.inputs
-    selected = top_k_agreement(logits, expected.logits, expected.budget, inputs.starts, inputs.ends, case.topk)
-    figures = {"k": selected.k, "overlap_mean": selected.overlap_mean, "overlap_min": selected.overlap_min,
-               "worst_row": selected.worst_row, "displaced": selected.displaced}  # fmt: skip
-    records.append(make("top-k", _status(selected.findings), selected.findings, figures))
-    repeats = tuple(finding for other in run.outputs[1:] for finding in bitwise_equal(logits, other))
-    return [*records, make("repeat", _status(repeats), repeats, {"launches": len(run.outputs)})]
+        others = (Finding("shape", None, None, None, None, text),)
+        return [make("reference", "fail", form, ran)] + [make(check, "fail", others, {}) for check in KERNEL_CHECKS[1:]]
+    repeats = tuple(finding for other in run.outputs[1:] for finding in bitwise_equal(run.outputs[0], other))
+    comparison = rows.comparison
+    return [
+        make("reference", _status(comparison.findings), comparison.findings, _figures(comparison) | {"floor": rows.floor} | ran),
+        make("top-k", _status(rows.top_k_findings), rows.top_k_findings, rows.top_k_figures),
+        make("selector", _status(rows.selector), rows.selector, {"k": case.topk}),
+        make("repeat", _status(repeats), repeats, {"launches": len(run.outputs)}),
+    ]  # fmt: skip
 
 
-def _judge_agreement(case: Case, expected: Expected, runs: Mapping[str, Run | ArmError], make: Maker) -> Record:
-    outputs = {}
+def _agreement_record(
+    runs: Mapping[str, Run | ArmError], form: Mapping[str, tuple[Finding, ...]], rows: AgreementRows, make: Make
+) -> Record:
     for kernel in KERNELS:
         run = runs[kernel]
         if isinstance(run, ArmError):
             status, findings = _failed_arm(run)
             text = f"no agreement to judge: {kernel} gave no logits ({findings[0].text})"
             return make(AGREEMENT, status, (Finding(run.kind, None, None, None, None, text),), {})
-        outputs[kernel] = run.outputs[0]
-    for kernel, logits in outputs.items():
-        if logits.shape != expected.logits.shape or logits.dtype != torch.float32:
+        if form[kernel]:
+            logits = run.outputs[0]
             text = f"no agreement to judge: {kernel} gave {logits.dtype} of shape {list(logits.shape)}"
             return make(AGREEMENT, "fail", (Finding("shape", None, None, None, None, text),), {})
-    baseline = outputs["triton"].double()
-    finite = torch.isfinite(expected.logits)
-    if not torch.equal(torch.isfinite(baseline), finite) or not torch.equal(torch.isneginf(baseline), ~finite):
+    if rows.comparison is None:
         text = "no agreement to judge: triton's positions of -inf or NaN are wrong"
         return make(AGREEMENT, "fail", (Finding("baseline", None, None, None, None, text),), {})
-    comparison = compare(outputs["flydsl"], baseline, 2 * expected.budget)
-    bits = (outputs["flydsl"].view(torch.int32) == outputs["triton"].view(torch.int32))[finite]
-    equal = float(bits.double().mean()) if bits.numel() else 1.0
-    return make(
-        AGREEMENT, _status(comparison.findings), comparison.findings, _figures(comparison) | {"equal_bits": equal}
-    )
+    comparison = rows.comparison
+    figures = _figures(comparison) | {"equal_bits": rows.equal_bits, "floor": rows.floor}
+    return make(AGREEMENT, _status(comparison.findings), comparison.findings, figures)
 
 
 def _status(findings: tuple[Finding, ...]) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from parity.devices import CHOICES, DEPTHS
+
 NOT_VALIDATED, USAGE = 2, 3
 
 
@@ -37,12 +39,13 @@ def parser() -> Parser:
         "doctor", help="what is here and fit for use", description="What is here and fit for use."
     )
     doctor.add_argument("--json", action="store_true", help="the same as JSON")
-    gate = commands.add_parser("gate", help="run the quick cases and give a verdict",
-                               description="Run the quick cases through both kernels and give a verdict. Without --aiter: this "
+    gate = commands.add_parser("gate", help="run the cases and give a verdict",
+                               description="Run the cases through both kernels and give a verdict. Without --aiter: this "
                                "repository's own kernels.")  # fmt: skip
     add_source_options(gate.add_argument)
-    gate.add_argument("--device", choices=("auto", "gpu", "executor"), default="auto",
-                      help="auto (default): a gfx942 GPU where there is one, else the executor")  # fmt: skip
+    add_case_options(gate.add_argument)
+    gate.add_argument("--device", choices=CHOICES, default="auto",
+                      help="auto (default): a gfx942 GPU where there is one, else the executor; cuda: the Triton kernel alone, no verdict")  # fmt: skip
     gate.add_argument(
         "--evidence", type=Path, default=Path("parity-evidence.jsonl"), help="file to write (default: %(default)s)"
     )
@@ -61,6 +64,15 @@ def add_source_options(add: object) -> None:
         help="a git checkout or bare git directory of aiter, or `installed`: test aiter's kernels",
     )
     add("--candidate", metavar="REVISION", help="revision of --aiter (default: HEAD)")
+
+
+def add_case_options(add: object) -> None:
+    """--depth and --captured, the same for the command and for pytest. `add`: an add_argument or addoption method."""
+    assert callable(add)
+    add("--depth", choices=DEPTHS, default="quick",
+        help="quick (default): under a minute in the executor; full: minutes; release: whole prefill chunks, on GPUs")  # fmt: skip
+    add("--captured", metavar="FILE", type=Path, action="append", default=[],
+        help="also judge these inputs (a safetensors file as parity.inputs.Inputs.save describes); may be given again")  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -119,10 +131,10 @@ def _gate(options: argparse.Namespace) -> int:
 
     if not hasattr(torch, "float8_e4m3fnuz"):
         return _usage(f"torch {torch.__version__} has no float8_e4m3fnuz: pip install 'torch>=2.6'")
-    from parity.cases import quick_cases
     from parity.devices import choose_device
     from parity.evidence import EvidenceError, EvidenceFile
-    from parity.run import run_gate, source_options
+    from parity.matrix import chosen_cases
+    from parity.run import case_options, run_gate, source_options
     from parity.sources import select_source
 
     def tell(line: str) -> None:
@@ -131,13 +143,14 @@ def _gate(options: argparse.Namespace) -> int:
     device = choose_device(options.device)
     source = select_source(options.aiter, options.candidate, tell=tell)
     plants = _plants(options.plant, source.kind)
-    again = source_options(options.aiter, options.candidate)
+    again = source_options(options.aiter, options.candidate) + case_options(options.depth, options.captured)
     try:
+        cases = chosen_cases(options.depth, options.captured, device)
         evidence = EvidenceFile(options.evidence)
-    except EvidenceError as error:
+    except (EvidenceError, ValueError, OSError) as error:
         return _usage(str(error))
     try:
-        verdict = run_gate(source, device, quick_cases(), evidence, tell=tell, options=again, plants=plants)
+        verdict = run_gate(source, device, cases, evidence, tell=tell, options=again, plants=plants)
     except EvidenceError as error:
         print(f"parity: {error}: NOT VALIDATED", file=sys.stderr)
         return NOT_VALIDATED

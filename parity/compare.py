@@ -9,12 +9,13 @@ rows of a thousand leave it below the usual threshold.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
 _ROWS_SHOWN = 8
-_INTEGER_OF = {torch.float32: torch.int32, torch.float64: torch.int64}
+KINDS = ("NaN", "-inf", "+inf", "budget")
 
 
 @dataclass(frozen=True)
@@ -30,21 +31,54 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Result of `compare`.
+class Trouble:
+    """What is wrong of one kind (NaN, -inf, ...): positions and rows in all, and a finding for each of at most eight rows:
+    the first ones, or with `severity` the worst ones, worst first."""
 
-    `ratio`: largest error over budget where both sides are finite, 0 where nothing is, inf after a shape or dtype
-    finding; `worst`: where it is. `calc_diff`: 1 - 2<x,y>/(<x,x>+<y,y>) over the same elements, for print only.
-    `elements`: logits inside the window; `bad`: positions with anything wrong, inside or out; `bad_rows`: their rows.
+    kind: str
+    positions: int
+    rows: int
+    shown: tuple[Finding, ...]
+    severity: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Result of `compare`, or of several on neighbouring rows (`merge`).
+
+    `form`: shape and dtype findings; with any, nothing else was judged. `ratio`: largest error over budget where both sides are
+    finite, 0 where nothing is, inf after a form finding; `worst`: where it is. `product` and `energy`: sums of x*y and x*x + y*y over
+    the same elements. `elements`: logits inside the window; `bad`: positions with anything wrong, inside or out; `bad_rows`: their rows.
     """
 
-    findings: tuple[Finding, ...]
-    ratio: float
-    worst: tuple[int, int] | None
-    calc_diff: float
-    elements: int
-    bad: int
-    bad_rows: tuple[int, ...]
+    form: tuple[Finding, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
+    ratio: float = 0.0
+    worst: tuple[int, int] | None = None
+    product: float = 0.0
+    energy: float = 0.0
+    elements: int = 0
+    bad: int = 0
+    bad_rows: tuple[int, ...] = ()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Form, or of each trouble a summary and then its rows."""
+        listed = list(self.form)
+        for trouble in self.troubles:
+            where = f"all in row {_row(trouble.shown[0])}" if trouble.rows == 1 else f"in {trouble.rows:,} rows"
+            text = f"{trouble.positions:,} positions disagree on {trouble.kind}, {where}"
+            if trouble.kind == "budget":
+                text = f"{trouble.positions:,} of {self.elements:,} logits outside budget, {where}"
+            listed += [Finding(trouble.kind, None, None, None, None, text), *trouble.shown]
+        return tuple(listed)
+
+    @property
+    def calc_diff(self) -> float:
+        """1 - 2<x,y>/(<x,x>+<y,y>), the field's usual figure, for print only."""
+        if self.form:
+            return math.inf
+        return 0.0 if self.energy == 0 else 1 - 2 * self.product / self.energy
 
 
 def number(value: float) -> str:
@@ -54,63 +88,84 @@ def number(value: float) -> str:
     return f"{value:.3e}"
 
 
-def compare(actual: torch.Tensor, expected: torch.Tensor, budget: torch.Tensor) -> Comparison:
+def compare(actual: torch.Tensor, expected: torch.Tensor, budget: torch.Tensor, *, first_row: int = 0) -> Comparison:
     """Judges `actual` float32 [M,N] against `expected` float64 [M,N] (-inf outside the window, finite inside) with
-    `budget` float64 [M,N], the error allowed at each element.
+    `budget` float64 [M,N], the error allowed at each element. `first_row`: the number of the first of these rows, for texts.
 
     Raises ValueError where the judge itself is broken: `expected` with NaN or +inf, a budget that is negative or not
     finite, or the two of different shapes.
     """
     _check_judge(expected, budget)
-    mismatch = _form_findings(actual, expected.shape, torch.float32)
-    if mismatch:
-        return Comparison(mismatch, math.inf, None, math.inf, 0, 0, ())
+    form = form_findings(actual, expected.shape, torch.float32)
+    if form:
+        return Comparison(form, ratio=math.inf)
     value = actual.detach().to(expected.device, torch.float64)
-    findings: list[Finding] = []
+    troubles = []
     bad = torch.zeros_like(expected, dtype=torch.bool)
     for kind, is_kind in (("NaN", torch.isnan), ("-inf", torch.isneginf), ("+inf", torch.isposinf)):
         misplaced = is_kind(value) != is_kind(expected)
         bad |= misplaced
-        findings += _position_findings(kind, misplaced, value, expected)
+        troubles += _misplaced(kind, misplaced, value, expected, first_row)
     both = torch.isfinite(value) & torch.isfinite(expected)
-    error = torch.where(both, value - expected, 0.0).abs()
-    ratio = torch.where(error == 0, 0.0, error / budget)  # inf where the budget is 0 and the error is not
+    error = torch.where(both, value - expected, 0.0).abs_()
     outside = both & ~(error <= budget)
+    ratio = torch.where(error == 0, 0.0, error / budget)  # inf where the budget is 0 and the error is not
     bad |= outside
-    elements = int(torch.isfinite(expected).sum())
-    findings += _budget_findings(outside, ratio, value, expected, budget, elements)
+    troubles += _outside(outside, ratio, value, expected, budget, first_row)
     top = int(ratio.argmax()) if both.any() else None
+    row, column = (0, 0) if top is None else divmod(top, expected.shape[1])
+    kept, owed = (torch.where(both, side, 0.0).flatten() for side in (value, expected))
     return Comparison(
-        findings=tuple(findings),
-        ratio=float(ratio.max()) if both.any() else 0.0,
-        worst=None if top is None else divmod(top, expected.shape[1]),
-        calc_diff=_calc_diff(value[both], expected[both]),
-        elements=elements,
+        troubles=tuple(troubles),
+        ratio=0.0 if top is None else float(ratio[row, column]),
+        worst=None if top is None else (first_row + row, column),
+        product=float(kept @ owed),
+        energy=float(kept @ kept + owed @ owed),
+        elements=int(torch.isfinite(expected).sum()),
         bad=int(bad.sum()),
-        bad_rows=tuple(bad.any(dim=1).nonzero().flatten().tolist()),
+        bad_rows=tuple((bad.any(dim=1).nonzero().flatten() + first_row).tolist()),
     )
 
 
-def bitwise_equal(first: torch.Tensor, second: torch.Tensor) -> tuple[Finding, ...]:
-    """Repeat check: one finding if two runs on the same inputs differ in any bit (equal NaN bits are equal, 0 and -0
-    are not). Raises ValueError for tensors that are not float32 or float64."""
-    mismatch = _form_findings(second, first.shape, first.dtype)
-    if mismatch:
-        return mismatch
-    if first.dtype not in _INTEGER_OF:
-        raise ValueError(f"cannot compare the bits of {first.dtype}")
-    bits = [tensor.detach().cpu().contiguous().view(_INTEGER_OF[first.dtype]) for tensor in (first, second)]
-    differing = (bits[0] != bits[1]).nonzero()
-    if not len(differing):
-        return ()
-    where = tuple(differing[0].tolist())
-    mask = (1 << 8 * first.element_size()) - 1
-    before, after = (f"0x{int(tensor[where]) & mask:0{2 * first.element_size()}x}" for tensor in bits)
-    text = (
-        f"repeat differs in {len(differing):,} of {first.numel():,} positions, "
-        f"first {list(where)}: {before}, then {after}"
+def merge(parts: Sequence[Comparison]) -> Comparison:
+    """The comparison of all rows from those of its blocks of rows, in order. ValueError without any."""
+    if not parts:
+        raise ValueError("no rows were compared")
+    if any(part.form for part in parts):
+        return next(part for part in parts if part.form)
+    troubles = (
+        joined([trouble for part in parts for trouble in part.troubles if trouble.kind == kind]) for kind in KINDS
     )
-    return (Finding("repeat", where, float(second[where]), float(first[where]), 0.0, text),)
+    judged = [part for part in parts if part.worst is not None]
+    worst = max(judged, key=lambda part: part.ratio, default=Comparison())
+    return Comparison(
+        troubles=tuple(trouble for trouble in troubles if trouble is not None),
+        ratio=worst.ratio,
+        worst=worst.worst,
+        product=sum(part.product for part in parts),
+        energy=sum(part.energy for part in parts),
+        elements=sum(part.elements for part in parts),
+        bad=sum(part.bad for part in parts),
+        bad_rows=tuple(row for part in parts for row in part.bad_rows),
+    )
+
+
+def joined(parts: list[Trouble]) -> Trouble | None:
+    """One trouble of one kind out of its parts."""
+    if not parts:
+        return None
+    shown = [finding for part in parts for finding in part.shown]
+    severity = [value for part in parts for value in part.severity]
+    if severity:
+        order = sorted(range(len(shown)), key=lambda index: -severity[index])
+        shown, severity = [shown[index] for index in order], [severity[index] for index in order]
+    return Trouble(
+        parts[0].kind,
+        sum(part.positions for part in parts),
+        sum(part.rows for part in parts),
+        tuple(shown[:_ROWS_SHOWN]),
+        tuple(severity[:_ROWS_SHOWN]),
+    )
 
 
 def _check_judge(expected: torch.Tensor, budget: torch.Tensor) -> None:
@@ -124,7 +179,8 @@ def _check_judge(expected: torch.Tensor, budget: torch.Tensor) -> None:
         raise ValueError("the budget holds a negative or non-finite value")
 
 
-def _form_findings(actual: torch.Tensor, shape: torch.Size, dtype: torch.dtype) -> tuple[Finding, ...]:
+def form_findings(actual: torch.Tensor, shape: torch.Size, dtype: torch.dtype) -> tuple[Finding, ...]:
+    """Wrong shape, wrong dtype: a finding each."""
     texts = []
     if actual.shape != shape:
         texts.append(("shape", f"shape {list(actual.shape)}, expected {list(shape)}"))
@@ -133,56 +189,50 @@ def _form_findings(actual: torch.Tensor, shape: torch.Size, dtype: torch.dtype) 
     return tuple(Finding(kind, None, None, None, None, text) for kind, text in texts)
 
 
-def _rows_text(rows: torch.Tensor) -> str:
-    return f"all in row {int(rows[0])}" if len(rows) == 1 else f"in {len(rows):,} rows"
+def _row(finding: Finding) -> int:
+    assert finding.where is not None
+    return finding.where[0]
 
 
-def _position_findings(
-    kind: str, misplaced: torch.Tensor, value: torch.Tensor, expected: torch.Tensor
-) -> list[Finding]:
-    """A summary, then the first position of each of the first rows."""
+def _misplaced(
+    kind: str, misplaced: torch.Tensor, value: torch.Tensor, expected: torch.Tensor, first_row: int
+) -> list[Trouble]:
+    """The first position of each of the first rows."""
     rows = misplaced.any(dim=1).nonzero().flatten()
-    if not len(rows):
-        return []
-    summary = f"{int(misplaced.sum()):,} positions disagree on {kind}, {_rows_text(rows)}"
-    findings = [Finding(kind, None, None, None, None, summary)]
+    findings = []
     for row in rows[:_ROWS_SHOWN].tolist():
         column = int(misplaced[row].nonzero()[0])
-        is_, should = float(value[row, column]), float(expected[row, column])
+        is_, should, at = float(value[row, column]), float(expected[row, column]), first_row + row
         text = (
-            f"{kind} [{row}, {column}]: actual {number(is_)}, expected {number(should)} "
-            f"({int(misplaced[row].sum()):,} in row {row})"
+            f"{kind} [{at}, {column}]: actual {number(is_)}, expected {number(should)} "
+            f"({int(misplaced[row].sum()):,} in row {at})"
         )
-        findings.append(Finding(kind, (row, column), is_, should, None, text))
-    return findings
+        findings.append(Finding(kind, (at, column), is_, should, None, text))
+    return [Trouble(kind, int(misplaced.sum()), len(rows), tuple(findings))] if findings else []
 
 
-def _budget_findings(
+def _outside(
     outside: torch.Tensor,
     ratio: torch.Tensor,
     value: torch.Tensor,
     expected: torch.Tensor,
     budget: torch.Tensor,
-    elements: int,
-) -> list[Finding]:
-    """A summary, then the worst element of each of the worst rows, worst row first."""
+    first_row: int,
+) -> list[Trouble]:
+    """The worst element of each of the worst rows, worst row first."""
     rows = outside.any(dim=1).nonzero().flatten()
     if not len(rows):
         return []
-    summary = f"{int(outside.sum()):,} of {elements:,} logits outside budget, {_rows_text(rows)}"
-    findings = [Finding("budget", None, None, None, None, summary)]
     worst_first = rows[ratio[rows].amax(dim=1).argsort(descending=True, stable=True)]
+    findings, severity = [], []
     for row in worst_first[:_ROWS_SHOWN].tolist():
         column = int(ratio[row].argmax())
         is_, should, allowed = (float(tensor[row, column]) for tensor in (value, expected, budget))
+        at = (first_row + row, column)
         text = (
-            f"worst [{row}, {column}]: actual {number(is_)}, expected {number(should)}, "
+            f"worst {list(at)}: actual {number(is_)}, expected {number(should)}, "
             f"off {number(abs(is_ - should))}, allowed {number(allowed)}"
         )
-        findings.append(Finding("budget", (row, column), is_, should, allowed, text))
-    return findings
-
-
-def _calc_diff(actual: torch.Tensor, expected: torch.Tensor) -> float:
-    energy = float((actual * actual + expected * expected).sum())
-    return 0.0 if energy == 0 else 1 - 2 * float((actual * expected).sum()) / energy
+        findings.append(Finding("budget", at, is_, should, allowed, text))
+        severity.append(float(ratio[row, column]))
+    return [Trouble("budget", int(outside.sum()), len(rows), tuple(findings), tuple(severity))]

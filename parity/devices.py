@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What executes a kernel: a gfx942 GPU or the executor. Imports neither torch nor ROCm, so that a pytest worker can choose first."""
+"""What executes a kernel: a gfx942 GPU, the executor, or (the Triton kernel only) a CUDA GPU. Imports neither torch nor ROCm, so that a pytest worker can choose first."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
+DEPTHS = (
+    "quick",
+    "full",
+    "release",
+)  # of cases, see matrix.py; here because options are declared before torch is imported
+CHOICES = ("auto", "gpu", "executor", "cuda")
 GFX942 = 90402  # gfx_target_version of the Linux KFD: major * 10000 + minor * 100 + stepping
 
 
@@ -19,10 +25,20 @@ class DeviceError(Exception):
 
 @dataclass(frozen=True)
 class Device:
-    """kind: "gpu" or "executor"; gpu: index among the visible gfx942 GPUs, None for the executor."""
+    """kind: "gpu" (gfx942), "executor" or "cuda"; gpu: index among the visible GPUs, None for the executor."""
 
     kind: str
     gpu: int | None = None
+
+    @property
+    def torch_device(self) -> str:
+        """Where references are computed and results compared: the same GPU, which ROCm's torch calls cuda too."""
+        return "cpu" if self.kind == "executor" else f"cuda:{self.gpu}"
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The kernels that it can run; FlyDSL is for AMD GPUs."""
+        return ("triton",) if self.kind == "cuda" else ("flydsl", "triton")
 
 
 def visible_gpus(nodes: Path = KFD_NODES) -> list[int]:
@@ -58,15 +74,21 @@ def _listed(variable: str, count: int) -> list[int]:
     return indices
 
 
-def choose_device(wanted: str, *, worker: int = 0, nodes: Path = KFD_NODES) -> Device:
-    """Device for `wanted` (auto, gpu, executor) and xdist worker number `worker`: workers share the GPUs round robin.
+def choose_device(wanted: str, *, worker: int = 0, nodes: Path = KFD_NODES, nvidia: Path = Path("/dev")) -> Device:
+    """Device for `wanted` (one of CHOICES) and xdist worker number `worker`: workers share the GPUs round robin.
 
     Raises DeviceError when a GPU was asked for and there is none.
     """
     if wanted == "executor":
         return Device("executor")
+    if wanted == "cuda":
+        count = len(list(nvidia.glob("nvidia[0-9]*")))
+        visible = _listed("CUDA_VISIBLE_DEVICES", count)
+        if not visible:
+            raise DeviceError(f"--device=cuda: no CUDA GPU: looked for {nvidia}/nvidia*")
+        return Device("cuda", visible[worker % len(visible)])
     if wanted not in ("auto", "gpu"):
-        raise DeviceError(f"--device={wanted}: choose auto, gpu or executor")
+        raise DeviceError(f"--device={wanted}: choose {', '.join(CHOICES)}")
     gpus = visible_gpus(nodes)
     if gpus:
         return Device("gpu", gpus[worker % len(gpus)])

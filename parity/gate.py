@@ -93,6 +93,7 @@ def _problem(key: tuple[str, str, str], case: Case, records: list[Record]) -> _P
 FIGURES = {
     "reference": ("ratio", "bad", "launches"),
     "top-k": ("k", "overlap_min"),
+    "selector": ("k",),
     "repeat": ("launches",),
     "agreement": ("ratio", "bad"),
 }
@@ -187,11 +188,14 @@ def _not_covered(records: Sequence[Record]) -> str:
 
 
 def worst_ratios(records: Sequence[Record]) -> dict[str, float]:
-    """Largest error/budget of each kernel against the reference and of the pair against each other; NaN where none was judged."""
+    """Largest error/budget of each kernel against the reference and of the pair against each other, where it is more than a bound; NaN
+    where none was judged."""
     worst = {}
     for arm in (*KERNELS, BOTH):
         ratios = [
-            float(record.figures["ratio"]) for record in records if record.arm == arm and "ratio" in record.figures
+            float(record.figures["ratio"])
+            for record in records
+            if record.arm == arm and "ratio" in record.figures and not record.figures.get("floor")
         ]
         worst[arm] = max(ratios, default=math.nan)
     return worst

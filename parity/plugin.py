@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from parity.cli import add_source_options
+from parity.cli import add_case_options, add_source_options
 from parity.devices import Device, DeviceError, choose_device
 
 _DEVICE = pytest.StashKey[Device]()
@@ -26,9 +26,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--device",
         default="auto",
-        help="auto (default): a gfx942 GPU where there is one, else the executor; gpu; executor",
+        help="auto (default): a gfx942 GPU where there is one, else the executor; gpu; executor; cuda (the Triton kernel alone)",
     )
     add_source_options(group.addoption)
+    add_case_options(group.addoption)
     group.addoption("--evidence", metavar="PATH", type=Path, help="write evidence records to this file (JSON lines)")
 
 
@@ -45,6 +46,8 @@ def pytest_configure(config: pytest.Config) -> None:
         )  # an odd variable matters to the tests that want a device, and to no others
     if config.getoption("--candidate") and not config.getoption("--aiter"):
         raise pytest.UsageError("--candidate needs --aiter: it is a revision of that repository")
+    if config.getoption("--depth") != "quick" or config.getoption("--captured"):
+        wanted_cases(config)  # a mistake in them is a usage error now, and a collection error later
     if config.getoption("--evidence") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Collector(config.getoption("--evidence")), "parity-evidence")
 
@@ -52,8 +55,25 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header(config: pytest.Config) -> str:
     if _DEVICE not in config.stash:
         return f"logits-parity: no device: {config.stash[_NO_DEVICE]}"
-    chosen = "the gfx942 executor (software)" if config.stash[_DEVICE].kind == "executor" else "gfx942 GPU"
+    names = {
+        "executor": "the gfx942 executor (software)",
+        "gpu": "gfx942 GPU",
+        "cuda": "a CUDA GPU (the Triton kernel alone)",
+    }
+    chosen = names[config.stash[_DEVICE].kind]
     return f"logits-parity: kernels run on {chosen} (--device={config.getoption('--device')})"
+
+
+def wanted_cases(config: pytest.Config) -> Any:
+    """The cases that --depth and --captured ask for."""
+    from parity.matrix import chosen_cases
+
+    if _DEVICE not in config.stash:
+        return chosen_cases("quick", [], Device("executor"))  # their tests say what is wrong
+    try:
+        return chosen_cases(config.getoption("--depth"), config.getoption("--captured"), config.stash[_DEVICE])
+    except (ValueError, OSError) as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 @pytest.fixture(scope="session")
@@ -85,10 +105,13 @@ def arms(request: pytest.FixtureRequest, parity_device: Device) -> Iterator[dict
 
 @pytest.fixture(scope="session")
 def repeat_options(request: pytest.FixtureRequest) -> str:
-    """The source options of this run, for the command that a failure prints."""
-    from parity.run import source_options
+    """The source and case options of this run, for the command that a failure prints."""
+    from parity.run import case_options, source_options
 
-    return source_options(request.config.getoption("--aiter"), request.config.getoption("--candidate"))
+    option = request.config.getoption
+    return source_options(option("--aiter"), option("--candidate")) + case_options(
+        option("--depth"), option("--captured")
+    )
 
 
 @pytest.fixture

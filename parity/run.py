@@ -7,17 +7,19 @@ import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import torch
 
 from parity.arm import Arm, ArmError
 from parity.cases import Case
-from parity.checks import KERNELS, judge_case
+from parity.checks import judge_case
 from parity.devices import Device
 from parity.evidence import EvidenceFile, Record
 from parity.fp8 import Encoding
 from parity.gate import Verdict, decide
 from parity.gfx942 import native
+from parity.matrix import runs_on
 from parity.report import terminal
 from parity.sources import Source, SourceError, require
 
@@ -37,7 +39,7 @@ def arms_of(source: Source, device: Device) -> Iterator[dict[str, Arm]]:
         require("ziglang", "pyelftools", "msgpack")
         native.library()  # built once here, not by every arm at the same time
     with ExitStack() as stack:
-        arms = {kernel: stack.enter_context(Arm(source, kernel, device)) for kernel in KERNELS}
+        arms = {kernel: stack.enter_context(Arm(source, kernel, device)) for kernel in device.kernels}
         for kernel, arm in arms.items():
             try:
                 arm.start()
@@ -45,7 +47,8 @@ def arms_of(source: Source, device: Device) -> Iterator[dict[str, Arm]]:
                 if source.kind == "aiter" and error.kind in ("import-error", "crash"):
                     continue  # a defect of the candidate: every run will say so again, as a finding
                 raise SourceError(f"{kernel} of {source.label} cannot be loaded: {error.text}") from None
-        _check_flydsl(source, arms["flydsl"])
+        if "flydsl" in arms:
+            _check_flydsl(source, arms["flydsl"])
         yield arms
 
 
@@ -64,8 +67,14 @@ def source_options(aiter: str | None, candidate: str | None) -> str:
     return "".join(f" {name}={shlex.quote(value)}" for name, value in given.items() if value)
 
 
+def case_options(depth: str, captured: Sequence[Path]) -> str:
+    """--depth and --captured as they stand on a command line; nothing where they are the default."""
+    files = "".join(f" --captured={shlex.quote(str(path))}" for path in captured)
+    return (f" --depth={depth}" if depth != "quick" else "") + files
+
+
 def again_command(case: Case, device: Device, options: str) -> str:
-    """The command that repeats one case; `options` from source_options."""
+    """The command that repeats one case; `options` from source_options and case_options."""
     return f"pytest --pyargs parity -k {shlex.quote(case.id)} --device={device.kind}{options}"
 
 
@@ -97,6 +106,8 @@ def run_gate(
         tell(f"{source.label} on {where}: {len(cases)} cases; figures are error/budget (limit 1), then top-k overlap")
         tell(terminal.HEADER)
         for case in cases:
+            if not runs_on(case, device):
+                continue  # what the verdict misses
             judged = judge_case(case, arms, plants=_applicable(plants or {}, case))
             evidence.write(record.to_line() for record in judged)
             records += judged

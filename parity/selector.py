@@ -13,15 +13,11 @@ from dataclasses import dataclass
 import torch
 
 from parity.compare import Finding
+from parity.topk import window_mask
 
 _ROWS_SHOWN = 8
+_BLOCK = 1 << 24  # logits selected from at a time
 PADDING = -1
-
-
-def window_mask(starts: torch.Tensor, ends: torch.Tensor, columns: int) -> torch.Tensor:
-    """bool [M,columns] on the device of `starts`: is the column inside [starts, ends)? Bounds that stick out are cut."""
-    column = torch.arange(columns, device=starts.device)
-    return (column >= starts[:, None]) & (column < ends[:, None])
 
 
 def select(logits: torch.Tensor, starts: torch.Tensor, ends: torch.Tensor, k: int) -> torch.Tensor:
@@ -31,38 +27,44 @@ def select(logits: torch.Tensor, starts: torch.Tensor, ends: torch.Tensor, k: in
     followed by -1. NaN ranks last inside the window. Raises ValueError for tensors of different rows and for k < 1.
     """
     _check_form(logits, starts, ends, k)
-    starts, ends = (bound.to(logits.device, torch.int64) for bound in (starts, ends))
-    inside = window_mask(starts, ends, logits.shape[1])
-    lowest = torch.finfo(torch.float64).min  # below every float32, above the -inf that stands outside the window
-    ranked = torch.nan_to_num(logits.detach().double(), nan=lowest, posinf=torch.inf, neginf=lowest)
-    ranked.masked_fill_(~inside, -torch.inf)
-    columns = torch.topk(ranked, min(k, logits.shape[1]), dim=1).indices
-    kept = torch.where(inside.gather(1, columns), columns - starts[:, None], PADDING)
     selected = torch.full((len(logits), k), PADDING, dtype=torch.int32, device=logits.device)
-    selected[:, : kept.shape[1]] = kept
+    step = max(1, _BLOCK // max(1, logits.shape[1]))
+    for first in range(0, len(logits), step):
+        part = slice(first, first + step)
+        kept = _select_rows(logits[part].detach(), starts[part], ends[part], min(k, logits.shape[1]))
+        selected[part, : kept.shape[1]] = kept
     return selected
 
 
+def _select_rows(logits: torch.Tensor, starts: torch.Tensor, ends: torch.Tensor, k: int) -> torch.Tensor:
+    inside = window_mask(starts, ends, logits.shape[1], logits.device)
+    lowest = torch.finfo(torch.float64).min  # below every float32, above the -inf that stands outside the window
+    ranked = torch.nan_to_num(logits.double(), nan=lowest, posinf=torch.inf, neginf=lowest)
+    ranked.masked_fill_(~inside, -torch.inf)
+    columns = torch.topk(ranked, k, dim=1).indices
+    return torch.where(inside.gather(1, columns), columns - starts.to(columns)[:, None], PADDING)
+
+
 def judge_selection(
-    indices: torch.Tensor, logits: torch.Tensor, starts: torch.Tensor, ends: torch.Tensor, k: int
+    indices: torch.Tensor, logits: torch.Tensor, starts: torch.Tensor, ends: torch.Tensor, k: int, *, first_row: int = 0
 ) -> tuple[Finding, ...]:
-    """Judges `indices` int32 [M,k], as `select` describes them but in any order, on the float32 `logits` [M,N] that the
+    """Judges `indices` int [M,k], as `select` describes them but in any order, on the float32 `logits` [M,N] that the
     selector read: exact, without tolerance.
 
     Each row must hold min(k, window) different tokens of its window, then -1 alone; no token dropped may be larger
     than one kept (equal ones at the k-th place may be kept or dropped). A NaN inside the window is a finding: such a
-    row has no right answer. All findings of the first eight rows, then a count. Raises ValueError as `select` does.
+    row has no right answer. All findings of the first eight rows, then a count. `first_row`: the number of the first of
+    these rows. Raises ValueError as `select` does.
     """
     _check_form(logits, starts, ends, k)
-    wanted = (len(logits), k)
-    if indices.dtype != torch.int32 or indices.shape != wanted:
-        text = f"selector: indices are {indices.dtype} {list(indices.shape)}, expected torch.int32 {list(wanted)}"
+    if indices.dtype not in (torch.int32, torch.int64) or indices.shape != (len(logits), k):
+        text = f"selector: gave {indices.dtype} {list(indices.shape)}, expected int32 or int64 {[len(logits), k]}"
         return (Finding("selector", None, None, None, None, text),)
     selection = _selection(indices, logits, starts, ends)
     problems = [problem(selection) for problem in (_count, _order, _range, _repeats, _nan, _swap)]
     rows = torch.stack([affected for affected, _ in problems]).any(dim=0).nonzero().flatten().tolist()
     findings = [
-        Finding("selector", (row,), None, None, None, f"selector: row {row} {text(row)}")
+        Finding("selector", (first_row + row,), None, None, None, f"selector: row {first_row + row} {text(row)}")
         for row in rows[:_ROWS_SHOWN]
         for affected, text in problems
         if affected[row]
@@ -108,7 +110,7 @@ _Problem = tuple[torch.Tensor, Callable[[int], str]]  # bool [M] of the rows tha
 def _selection(indices: torch.Tensor, logits: torch.Tensor, starts: torch.Tensor, ends: torch.Tensor) -> _Selection:
     tokens, starts, ends = (tensor.to(logits.device, torch.int64) for tensor in (indices, starts, ends))
     columns_in_all, k = logits.shape[1], tokens.shape[1]
-    inside = window_mask(starts, ends, columns_in_all)
+    inside = window_mask(starts, ends, columns_in_all, logits.device)
     real, columns = tokens != PADDING, tokens + starts[:, None]
     # With a negative start, -1 may name a column: it is padding all the same, as serving reads it.
     valid = real & (columns >= starts.clamp(min=0)[:, None]) & (columns < ends.clamp(max=columns_in_all)[:, None])
@@ -180,6 +182,6 @@ def _swap(selection: _Selection) -> _Problem:
             f"{float(logits[row, column]):.9g}" for column in (into, out)
         ]  # nine digits tell any two float32 apart
         first = int(selection.starts[row])
-        return f"kept token {into - first} (value {values[0]}) and dropped token {out - first} (value {values[1]})"
+        return f"kept token {into - first} (logit {values[0]}) and left out token {out - first} (logit {values[1]})"
 
     return swapped, text

@@ -13,19 +13,25 @@ from dataclasses import replace
 import torch
 
 from parity.cases import Case
-from parity.selector import window_mask
-from parity.topk_result import RowLoss, TopK, summarise
+from parity.topk_result import RowLoss, TopK, merge, summarise
 
+__all__ = ["TopK", "judged_ks", "merge", "top_k_agreement", "window_mask"]
 _AROUND_INDEX_TOPK = (2047, 2048, 2049)
 
 
 def judged_ks(case: Case) -> tuple[int, ...]:
-    """The k at which a case is judged, ascending: its own `topk`, and 2047, 2048 and 2049 where it has more keys.
+    """The k at which a case is judged: its own `topk` first, then those of 2047, 2048 and 2049 below its number of keys.
 
-    2048 is index_topk of DeepSeek-V3.2 and GLM-5. Its neighbours cost nothing and show a selector, or a reader of its
-    indices, that is one off: a k that selects one token more must lose no other.
+    2048 is index_topk of DeepSeek-V3.2 and GLM-5. Its neighbours show a selector, or a reader of its indices, that is one
+    off: one token more or less asked for must change no other.
     """
-    return tuple(sorted({case.topk, *(k for k in _AROUND_INDEX_TOPK if case.n > k)}))
+    return (case.topk, *(k for k in _AROUND_INDEX_TOPK if k < case.n and k != case.topk))
+
+
+def window_mask(starts: torch.Tensor, ends: torch.Tensor, columns: int, device: torch.device) -> torch.Tensor:
+    """bool [M,columns] on `device`: is the column inside [starts, ends)? Bounds that stick out are cut."""
+    column = torch.arange(columns, device=device)
+    return (column >= starts.to(device)[:, None]) & (column < ends.to(device)[:, None])
 
 
 def top_k_agreement(
@@ -40,8 +46,7 @@ def top_k_agreement(
 ) -> TopK:
     """Compares the k largest logits of each row of `actual` [M,N] with those of `expected` and `budget` float64 [M,N]
     inside the windows given by int `starts` and `ends` [M]; columns outside them are not read. Computed where
-    `expected` lives. A caller that judges a long matrix in blocks gives each block's `first_row`, and
-    `parity.topk_result.merge` joins them.
+    `expected` lives. A caller that judges a long matrix in blocks gives each block's `first_row`, and `merge` joins them.
 
     Equal values rank by position in both, so that exact ties agree. A NaN inside a window is a finding and ranks
     last. Raises ValueError for tensors of different shapes, k < 1, or an `expected` that is not finite in a window.
@@ -51,8 +56,8 @@ def top_k_agreement(
         raise ValueError("actual, expected and budget must share one [M,N] shape, starts and ends be [M]")
     if k < 1:
         raise ValueError(f"k must be 1 or more, not {k}")
-    actual, budget, starts, ends = (part.detach().to(expected.device) for part in (actual, budget, starts, ends))
-    inside = window_mask(starts, ends, columns)
+    actual, budget = actual.detach().to(expected.device), budget.to(expected.device)
+    inside = window_mask(starts, ends, columns, expected.device)
     broken = (inside & ~torch.isfinite(expected)).any(dim=1).nonzero().flatten()
     if len(broken):
         raise ValueError(f"the reference is not finite inside the window of row {first_row + int(broken[0])}")
@@ -121,4 +126,4 @@ def _with_cost(
     """`loss` with the softmax weights at stake: each lost token is paired with a gained one, and no pair gains."""
     scale = torch.logsumexp(expected[window], dim=0)
     weight_lost, weight_gained = (torch.exp(expected[columns] - scale) for columns in (lost, gained))
-    return replace(loss, mass=float((weight_lost - weight_gained).sum()), token_mass=float(weight_lost.max()))
+    return replace(loss, cost=float((weight_lost - weight_gained).sum()), token_cost=float(weight_lost.max()))

@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from parity.compare import Finding, number
 
@@ -23,7 +24,7 @@ class RowLoss:
     `kept`: tokens selected, min(k, window). `displaced`: expected tokens that are not among them; `unexplained`: those
     of them that no errors within budget explain. `nan`: NaN inside the window. `recall`: see TopK. `token` (at
     `column`) is the displaced one with the largest `margin` / `allowed`: its lead over the rival that came in, and the
-    sum of their budgets. `mass`, `token_mass`: see TopK. All 0, and recall 1, where nothing is displaced.
+    sum of their budgets. `cost`, `token_cost`: see TopK. All 0, and recall 1, where nothing is displaced.
     """
 
     row: int
@@ -36,8 +37,8 @@ class RowLoss:
     column: int = 0
     margin: float = 0.0
     allowed: float = 0.0
-    mass: float = 0.0
-    token_mass: float = 0.0
+    cost: float = 0.0
+    token_cost: float = 0.0
 
     @property
     def overlap(self) -> float:
@@ -57,13 +58,13 @@ class TopK:
     `overlap_*`: share of the expected tokens kept, over all rows. `worst_row`: the first row of least overlap.
     `recall_*`: share of the tokens kept that a correct kernel could have kept, that is whose expected value plus budget
     reaches the k-th largest of expected values less budgets; 1 where every swap is between near ties.
-    `displaced`: tokens lost in all rows, those that the budget explains included. `margin_max`: of all of them the
+    `displaced`: tokens lost in all rows, those that the budget explains included. `margin`: of all of them the
     largest lead over the token that came in, in units of the error allowed to the two (up to 1 is explained), and
     `margin_at` its [row, column].
-    `mass_lost_max`: what losing them costs a row at most. Index scores are trained to be, through a softmax, the
+    `cost`: what losing them costs a row at most. Index scores are trained to be, through a softmax, the
     distribution of the main attention (DeepSeek-V3.2-Exp technical report, the indexer's KL loss), so a token's weight
     is its softmax over the expected logits of the whole window, and the cost is the weight of the tokens lost less that
-    of the tokens gained. `token_mass_max`: the largest weight of a single token lost.
+    of the tokens gained. `token_cost`: the largest weight of a single token lost.
     `losses`: the rows behind the figures.
     """
 
@@ -77,11 +78,17 @@ class TopK:
     recall_mean: float
     recall_min: float
     displaced: int
-    margin_max: float
+    margin: float
     margin_at: tuple[int, int] | None
-    mass_lost_max: float
-    token_mass_max: float
+    cost: float
+    token_cost: float
     losses: tuple[RowLoss, ...]
+
+    def figures(self) -> dict[str, Any]:
+        """The figures as evidence records hold them: JSON's types alone."""
+        kept_out = ("findings", "first_row", "losses", "margin_at")
+        figures = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in kept_out}
+        return figures | {"margin_at": list(self.margin_at) if self.margin_at else None}
 
 
 def merge(parts: Sequence[TopK]) -> TopK:
@@ -117,10 +124,10 @@ def summarise(k: int, first_row: int, rows: int, losses: tuple[RowLoss, ...]) ->
         recall_mean=1 - math.fsum(1 - loss.recall for loss in displaced) / rows if rows else 1.0,
         recall_min=min((loss.recall for loss in displaced), default=1.0),
         displaced=sum(loss.displaced for loss in displaced),
-        margin_max=worst.budgets if worst else 0.0,
+        margin=worst.budgets if worst else 0.0,
         margin_at=(worst.row, worst.column) if worst else None,
-        mass_lost_max=max((loss.mass for loss in displaced), default=0.0),
-        token_mass_max=max((loss.token_mass for loss in displaced), default=0.0),
+        cost=max((loss.cost for loss in displaced), default=0.0),
+        token_cost=max((loss.token_cost for loss in displaced), default=0.0),
         losses=losses,
     )
 

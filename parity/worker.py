@@ -8,6 +8,7 @@ and talks to it in JSON lines: `{"source": .., "kernel": .., "device": ..}` firs
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import importlib
 import importlib.machinery
@@ -22,13 +23,18 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
 import torch
 
 from parity.inputs import Inputs
+from parity.kernels.arguments import ROW_ALIGN
+from parity.selector import select
 from parity.sources import WRAPPERS, Source
 
 Wrapper = Callable[..., torch.Tensor]
 Result = tuple[torch.Tensor, list[dict[str, Any]]]
+
+_BLOCK = 1 << 26  # elements of a result copied at a time
 
 
 class TreeFinder:
@@ -82,6 +88,24 @@ class InputModified(Exception):
     """A wrapper or kernel changed what the caller gave it."""
 
 
+class KernelFault(Exception):
+    """A GPU kernel touched memory that is not its own, or the like."""
+
+
+class DeviceLost(Exception):
+    """The GPU does not answer any more. Says nothing about the kernel."""
+
+
+def of_runtime(error: RuntimeError) -> Exception:
+    """What a RuntimeError of torch means: a fault of the kernel, a lost GPU, or (any other) itself."""
+    text = str(error)
+    if "HIP error" not in text and "CUDA error" not in text:
+        return error
+    line = text.splitlines()[0]
+    faults = ("illegal memory access", "illegal address", "misaligned address", "illegal instruction", "launch failure")
+    return KernelFault(line) if any(fault in text for fault in faults) else DeviceLost(line)
+
+
 class ExecutorDevice:
     """Runs wrappers on CPU tensors; their launches go to the gfx942 executor."""
 
@@ -123,22 +147,37 @@ class ExecutorDevice:
 
 
 class GpuDevice:
-    """Runs wrappers on the first visible GPU (HIP_VISIBLE_DEVICES was set before this process began). It sees no launches."""
+    """Runs wrappers on the first visible GPU (its number was chosen before this process began). It sees no launches.
 
-    def __init__(self) -> None:
+    A gfx942 GPU through ROCm, or for the Triton kernel a CUDA GPU.
+    """
+
+    def __init__(self, kind: str) -> None:
         properties = torch.cuda.get_device_properties(0)
-        self.gfx = properties.gcnArchName.partition(":")[0]
-        self.where = f"gpu {self.gfx} ({properties.name})"
+        self.gfx = (
+            properties.gcnArchName.partition(":")[0] if kind == "gpu" else f"sm_{properties.major}{properties.minor}"
+        )
+        self.where = f"{kind} {self.gfx} ({properties.name})"
 
     def run(self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], options: dict[str, Any]) -> Result:
-        moved = [tensor.to("cuda:0") for tensor in tensors.values()]
-        logits = wrapper(*moved, **options)
-        torch.cuda.synchronize()
-        for tensor, on_gpu in zip(tensors.values(), moved, strict=True):
-            tensor.view(torch.uint8).copy_(
-                on_gpu.view(torch.uint8)
-            )  # so that a modified input shows, as on the executor
-        return logits.cpu(), []
+        """Logits, on the GPU, and no launches. Raises KernelFault or DeviceLost for what the runtime says of the GPU."""
+        try:
+            moved = [tensor.to("cuda:0") for tensor in tensors.values()]
+            self._poison(moved)
+            logits = wrapper(*moved, **options)
+            torch.cuda.synchronize()
+            for tensor, on_gpu in zip(tensors.values(), moved, strict=True):
+                tensor.view(torch.uint8).copy_(
+                    on_gpu.view(torch.uint8)
+                )  # so that a modified input shows, as on the executor
+        except RuntimeError as error:
+            raise of_runtime(error) from error
+        return logits, []
+
+    def _poison(self, moved: list[torch.Tensor]) -> None:
+        """Leave NaN in the memory that the wrapper's torch.empty will get: torch gives a freed block to the next tensor of its size."""
+        rows, columns = moved[0].shape[0], -(-moved[1].shape[0] // ROW_ALIGN) * ROW_ALIGN
+        torch.full((rows, columns), float("nan"), device="cuda:0")
 
 
 def tensors_of(inputs: Inputs) -> dict[str, torch.Tensor]:
@@ -173,6 +212,8 @@ _KINDS = {
     "NoLaunch": "no-launch",
     "InputModified": "input-modified",
     "Unwritten": "unwritten",
+    "KernelFault": "kernel-fault",
+    "DeviceLost": "device-lost",
 }
 
 
@@ -188,6 +229,8 @@ def _problem(error: Exception, kernel_file: str) -> dict[str, str]:
     name = type(error).__name__
     text = f"{name}: {error}"
     kind = _KINDS.get(name)
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        kind = "no-space"
     if kind is None:
         frames = traceback.extract_tb(error.__traceback__)
         kind = "compile-error" if any(frame.filename.startswith(_compilers()) for frame in frames) else "wrapper-error"
@@ -225,14 +268,36 @@ def _answer(request: dict[str, Any], device: ExecutorDevice | GpuDevice, wrapper
     options = {} if request["plant"] is None else {"plant": request["plant"]}
     # A first call with other contents: a wrapper that keeps something by shape then answers the judged calls with it.
     _call(device, wrapper, _other_contents(inputs), options)
-    started, launches, outputs = time.perf_counter(), [], []
+    started, launches, outputs, selected = time.perf_counter(), [], [], ""
     for number in range(request["repeats"]):
         logits, launched = _call(device, wrapper, inputs, options)
         launches += launched
-        target = Path(request["outputs"]) / f"{number}.pt"
-        torch.save(logits.detach().contiguous(), target)
-        outputs.append(str(target))
-    return {"outputs": outputs, "launches": launches, "seconds": time.perf_counter() - started}
+        outputs.append(_save(logits, Path(request["outputs"]) / str(number)))
+        if number == 0 and outputs[0].endswith(".npy") and logits.shape == (inputs.q.shape[0], inputs.kv.shape[0]):
+            selected = _select(logits, inputs, request)
+    return {"outputs": outputs, "launches": launches, "selected": selected, "seconds": time.perf_counter() - started}
+
+
+def _select(logits: torch.Tensor, inputs: Inputs, request: dict[str, Any]) -> str:
+    """The tokens that a selector takes from these logits, where they are; the name of the .npy file, int32 [M,k]."""
+    starts, ends = (bound.to(logits.device) for bound in (inputs.starts, inputs.ends))
+    path = Path(request["outputs"]) / "selected.npy"
+    np.save(path, select(logits, starts, ends, request["k"]).cpu().numpy())
+    return str(path)
+
+
+def _save(logits: Any, path: Path) -> str:
+    """A result of the form it should have as .npy, a block of rows at a time so that it need not fit into host memory; any other as
+    torch saves it. Returns the file's name."""
+    if not isinstance(logits, torch.Tensor) or logits.dtype != torch.float32 or logits.dim() != 2:
+        torch.save(logits.detach().contiguous() if isinstance(logits, torch.Tensor) else logits, f"{path}.pt")
+        return f"{path}.pt"
+    with open(f"{path}.npy", "wb") as file:
+        header = {"descr": "<f4", "fortran_order": False, "shape": tuple(logits.shape)}
+        np.lib.format.write_array_header_1_0(file, header)
+        for rows in logits.detach().split(max(1, _BLOCK // max(1, logits.shape[1]))):
+            file.write(rows.cpu().contiguous().numpy().tobytes())
+    return f"{path}.npy"
 
 
 def serve(requests: IO[str], replies: IO[str]) -> None:
@@ -246,7 +311,7 @@ def serve(requests: IO[str], replies: IO[str]) -> None:
     source = Source(**setup["source"])
     try:
         device: ExecutorDevice | GpuDevice = (
-            ExecutorDevice(setup["kernel"]) if setup["device"] == "executor" else GpuDevice()
+            ExecutorDevice(setup["kernel"]) if setup["device"] == "executor" else GpuDevice(setup["device"])
         )
         wrapper, module = load_wrapper(source, setup["kernel"], executor=setup["device"] == "executor")
     except Exception as error:  # whatever an import raises is the answer to "can it be imported?"
@@ -260,6 +325,8 @@ def serve(requests: IO[str], replies: IO[str]) -> None:
             reply(_answer(json.loads(line), device, wrapper))
         except Exception as error:  # whatever a compiler or a wrapper raises is a finding about the arm
             reply({"error": _problem(error, str(module.__file__))})
+            if isinstance(error, KernelFault | DeviceLost):
+                return  # no later call of this process can use the GPU
 
 
 def main() -> None:

@@ -12,12 +12,13 @@ import pytest
 import torch
 
 from parity.arm import Arm, ArmError
-from parity.cases import Case, quick_cases
+from parity.cases import Case
 from parity.checks import judge_case, required_checks
 from parity.devices import Device
 from parity.evidence import Record
 from parity.gate import State, decide
 from parity.inputs import build_inputs
+from parity.matrix import quick_cases
 from parity.run import arms_of
 from tests.conftest import made_up_source
 

@@ -5,24 +5,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 
 import pytest
 
-from parity.cases import DISTRIBUTIONS, PROFILES, WINDOWS, Case, quick_cases
+from parity.cases import PROFILES, Case
 from parity.fp8 import Encoding
+from parity.matrix import quick_cases
 
 CASE = Case("causal", 17, 76, 64, 128, Encoding.FN, Encoding.FNUZ, "gaussian", 0, 2048, "as in the design note")
 
 
-def mfma_count(case: Case) -> int:
-    """16x16x32 MFMA instructions that a kernel needs for the case."""
-    return case.m * math.ceil(case.n / 16) * (case.heads // 16) * (case.head_dim // 32)
-
-
 def test_id_spells_every_axis_of_the_inputs() -> None:
     assert CASE.id == "causal-q17-k76-h64-d128-fn.fnuz-gaussian-seed0"
-    axes = [field.name for field in dataclasses.fields(Case) if field.name not in ("index_topk", "reason")]
+    axes = [field.name for field in dataclasses.fields(Case) if field.name not in ("index_topk", "reason", "path")]
     changed = {
         "window": "full",
         "m": 18,
@@ -97,20 +92,12 @@ def test_profiles() -> None:
     assert all(profile.name == name and profile.source for name, profile in PROFILES.items())
 
 
-def test_quick_cases_cover_what_they_promise() -> None:
-    cases = quick_cases()
-    assert len({case.id for case in cases}) == len(cases) == 12
-    pairs = {(case.heads, case.q_encoding, case.kv_encoding) for case in cases}
-    assert pairs == {(heads, q, kv) for heads in (32, 64) for q in Encoding for kv in Encoding}
-    assert {case.window for case in cases} == set(WINDOWS)
-    assert {case.distribution for case in cases} == set(DISTRIBUTIONS)
-    assert {case.head_dim for case in cases} == {128}
-    assert any(case.n > case.index_topk == 512 for case in cases)
-    assert any(case.n > case.index_topk == 2048 for case in cases)
-    assert any(case.n > 4096 for case in cases)
-    assert sum(case.m % 2 for case in cases) >= 3
-    assert all(len(case.reason) > 20 for case in cases)
-
-
-def test_quick_cases_stay_cheap_for_an_executor() -> None:
-    assert sum(mfma_count(case) for case in quick_cases()) < 120_000
+def test_a_path_belongs_to_captured_inputs_alone() -> None:
+    captured = dataclasses.replace(CASE, window="captured", distribution="captured", path="/a/file")
+    assert captured.id == "captured-q17-k76-h64-d128-fn.fnuz-captured-seed0"
+    assert Case.from_json(captured.to_json()) == captured
+    for change in ({"path": ""}, {"window": "full"}, {"distribution": "gaussian"}, {"path": 3}):
+        with pytest.raises(ValueError, match="captured"):
+            dataclasses.replace(captured, **change)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="captured"):
+        dataclasses.replace(CASE, path="/a/file")

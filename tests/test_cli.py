@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from parity.cases import quick_cases
 from parity.checks import required_checks
 from parity.evidence import read_evidence
+from parity.matrix import quick_cases
 from tests.conftest import FILES, Repository, clean_environment
 
 Parity = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -41,7 +41,9 @@ def assert_usage(done: subprocess.CompletedProcess[str], text: str, folder: Path
         (["gate", "--evidence="], "cannot write evidence to .: it is a folder"),
         (["gate", "--aiter=installed"], "no package `aiter` in this environment"),
         (["gate", "--device=gpu"], "no gfx942 GPU (MI300X, MI325X): looked for gfx_target_version 90402"),
-        (["gate", "--device=cuda"], "invalid choice: 'cuda'"),
+        (["gate", "--device=tpu"], "invalid choice: 'tpu'"),
+        (["gate", "--depth=release"], "--depth=release is for GPUs"),
+        (["gate", "--captured=/missing"], "/missing"),
         (
             ["gate", "--plant=flydsl"],
             "give KERNEL:FAULT with flydsl or triton and one of dropped-relu, start-off-by-one",
@@ -139,8 +141,8 @@ def test_the_own_kernels_pass(own_gate: tuple[subprocess.CompletedProcess[str], 
     lines = done.stdout.splitlines()
     assert sum(line.endswith("  pass") for line in lines) == len(quick_cases())
     assert lines[-1].startswith("PASS [fp8_mqa_logits, flydsl against triton, own kernels, flydsl ")
-    assert ", gfx942 on executor, H 32/64, D 128, " in lines[-1]
-    assert lines[-2] == "evidence: parity-evidence.jsonl (84 records)"
+    assert ", gfx942 on executor, H 16/32/64/128, D 64/128, " in lines[-1]
+    assert lines[-2] == f"evidence: parity-evidence.jsonl ({9 * len(quick_cases())} records)"
 
 
 def test_the_evidence_is_complete(own_gate: tuple[subprocess.CompletedProcess[str], Path]) -> None:
@@ -187,7 +189,7 @@ def test_killed_midway_there_is_no_evidence_and_no_process(tmp_path: Path) -> No
     process.communicate()
     assert not (tmp_path / "parity-evidence.jsonl").exists()
     [partial] = tmp_path.iterdir()
-    assert len(read_evidence(partial)) % 7 == 0
+    assert len(read_evidence(partial)) % 9 == 0
     for _ in range(300):  # the arms see their input end and leave
         try:
             os.killpg(process.pid, 0)

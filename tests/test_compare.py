@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
 import torch
 
-from parity.compare import Comparison, bitwise_equal, compare, number
+from parity.bits import bitwise_equal
+from parity.compare import Comparison, compare, merge, number
 
 INF = math.inf
 INSIDE = [*range(2, 60)]
@@ -28,7 +30,8 @@ def kinds(result: Comparison) -> set[str]:
 
 def test_clean_run_passes() -> None:
     result = compare(*clean())
-    assert result == Comparison((), 0.0, (0, 0), 0.0, 6 * 58, 0, ())
+    assert not result.findings and result.calc_diff == 0 and (result.bad, result.bad_rows) == (0, ())
+    assert (result.ratio, result.worst, result.elements) == (0.0, (0, 0), 6 * 58)
 
 
 def test_error_on_the_budget_passes_and_beyond_it_does_not() -> None:
@@ -151,7 +154,7 @@ def test_strided_view_is_judged_like_its_copy() -> None:
 def test_empty_window_everywhere() -> None:
     expected = torch.full((3, 5), -INF, dtype=torch.float64)
     result = compare(expected.float(), expected, torch.zeros_like(expected))
-    assert result == Comparison((), 0.0, None, 0.0, 0, 0, ())
+    assert result == Comparison()
 
 
 def test_bitwise_equal_runs() -> None:
@@ -200,3 +203,38 @@ def test_bitwise_form() -> None:
 )
 def test_numbers(value: float, text: str) -> None:
     assert number(value) == text
+
+
+@pytest.mark.parametrize("cuts", [(0, 40), (0, 1, 40), (0, 7, 8, 30, 40)])
+@pytest.mark.parametrize("faults", [0, 1, 3, 60])
+def test_blocks_of_rows_merge_into_the_whole(cuts: tuple[int, ...], faults: int) -> None:
+    actual, expected, budget = clean(rows=40)
+    generator = torch.Generator().manual_seed(faults)
+    for value in (math.nan, INF, -INF, 0.25):
+        for row, column in zip(
+            *(torch.randint(0, size, (faults,), generator=generator).tolist() for size in (40, 64)), strict=True
+        ):
+            actual[row, column] = (
+                actual[row, column] + float(torch.rand((), generator=generator)) if value == 0.25 else value
+            )
+    whole = compare(actual, expected, budget)
+    blocks = [slice(*ends) for ends in itertools.pairwise(cuts)]
+    parts = [compare(actual[rows], expected[rows], budget[rows], first_row=rows.start) for rows in blocks]
+    merged = merge(parts)
+    texts = [[(finding.kind, finding.where, finding.text) for finding in result.findings] for result in (merged, whole)]
+    assert texts[0] == texts[1] and (faults == 0) is not bool(texts[0])
+    assert (merged.ratio, merged.worst, merged.bad, merged.bad_rows) == (
+        whole.ratio,
+        whole.worst,
+        whole.bad,
+        whole.bad_rows,
+    )
+    assert merged.elements == whole.elements and merged.calc_diff == pytest.approx(whole.calc_diff, abs=1e-12)
+
+
+def test_merge_of_a_wrong_form_and_of_nothing() -> None:
+    actual, expected, budget = clean()
+    wrong = compare(actual[:, :-1], expected, budget)
+    assert merge([wrong, wrong]).findings == wrong.findings and merge([wrong]).ratio == INF
+    with pytest.raises(ValueError, match="no rows"):
+        merge([])

@@ -80,5 +80,5 @@ def test_gpu_without_one_says_what_was_looked_for(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("HIP_VISIBLE_DEVICES", "7")
     with pytest.raises(DeviceError, match="with HIP_VISIBLE_DEVICES=7"):
         choose_device("gpu", nodes=tmp_path)
-    with pytest.raises(DeviceError, match="choose auto, gpu or executor"):
-        choose_device("cuda", nodes=tmp_path)
+    with pytest.raises(DeviceError, match="choose auto, gpu, executor, cuda"):
+        choose_device("tpu", nodes=tmp_path)

@@ -8,16 +8,18 @@ import math
 
 import pytest
 
-from parity.cases import Case, quick_cases
+from parity.cases import Case
 from parity.checks import required_checks
 from parity.compare import Finding
 from parity.evidence import Record
 from parity.gate import State, decide
+from parity.matrix import quick_cases
 
 CASES = quick_cases()
 FIGURES = {
     "reference": {"ratio": 0.2, "bad": 0, "launches": [{}]},
     "top-k": {"k": 19, "overlap_min": 1.0},
+    "selector": {"k": 19},
     "repeat": {"launches": 2},
     "agreement": {"ratio": 0.2, "bad": 0},
 }
@@ -44,13 +46,13 @@ def test_all_required_and_clean_is_a_pass_that_says_what_it_covers() -> None:
     verdict = decide(clean(), CASES)
     assert (verdict.state, verdict.state.exit_code, verdict.reasons) == (State.PASS, 0, ())
     assert verdict.line() == (
-        "PASS [fp8_mqa_logits, flydsl against triton, made up, gfx942 on executor, H 32/64, D 128, "
-        "q/kv fn/fn fn/fnuz fnuz/fn fnuz/fnuz, 12 cases]"
+        "PASS [fp8_mqa_logits, flydsl against triton, made up, gfx942 on executor, H 16/32/64/128, D 64/128, "
+        f"q/kv fn/fn fn/fnuz fnuz/fn fnuz/fnuz, {len(CASES)} cases]"
     )
     assert "real silicon" in verdict.not_covered
 
 
-@pytest.mark.parametrize("index", range(7))
+@pytest.mark.parametrize("index", range(9))
 def test_a_missing_record_is_not_validated(index: int) -> None:
     records = clean()
     gone = records.pop(index)
@@ -81,7 +83,7 @@ def test_a_figure_that_is_no_number_is_not_validated(value: object) -> None:
 def test_what_the_executor_cannot_run_is_not_validated() -> None:
     verdict = decide(changed(0, status="unsupported", findings=FAULT), CASES)
     assert verdict.state is State.NOT_VALIDATED
-    assert verdict.reasons[0].startswith("flydsl in 1 of 12 cases")
+    assert verdict.reasons[0].startswith(f"flydsl in 1 of {len(CASES)} cases")
 
 
 def test_a_failure_outranks_a_doubt() -> None:
@@ -94,7 +96,7 @@ def test_a_failure_outranks_a_doubt() -> None:
 def test_a_failure_names_pairs_and_the_clean_ones() -> None:
     verdict = decide(changed(0, status="fail", findings=FAULT), CASES)
     assert verdict.reasons == (
-        "flydsl in 1 of 12 cases (q/kv fn/fnuz; fn/fn fnuz/fn fnuz/fnuz clean): "
+        f"flydsl in 1 of {len(CASES)} cases (q/kv fn/fnuz; fn/fn fnuz/fn fnuz/fnuz clean): "
         "causal-q17-k76-h64-d128-fn.fnuz-gaussian-seed0: 3 of 9 logits outside budget, all in row 2",
     )
 
@@ -103,14 +105,14 @@ def test_a_broken_baseline_is_said_to_be_one() -> None:
     triton = next(index for index, record in enumerate(clean()) if record.arm == "triton")
     verdict = decide(changed(triton, status="fail", findings=FAULT), CASES)
     assert verdict.state is State.FAIL
-    assert verdict.reasons[0].startswith("baseline error: triton in 1 of 12 cases")
+    assert verdict.reasons[0].startswith(f"baseline error: triton in 1 of {len(CASES)} cases")
 
 
 def test_a_disagreement_alone_is_a_failure() -> None:
     both = next(index for index, record in enumerate(clean()) if record.check == "agreement")
     verdict = decide(changed(both, status="fail", findings=FAULT), CASES)
     assert verdict.state is State.FAIL
-    assert verdict.reasons[0].startswith("flydsl+triton in 1 of 12 cases")
+    assert verdict.reasons[0].startswith(f"flydsl+triton in 1 of {len(CASES)} cases")
 
 
 @pytest.mark.parametrize(("field", "value"), [("source", "another aiter"), ("where", "gpu gfx942")])

@@ -6,13 +6,16 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 
-from parity.cases import Case, quick_cases
+from parity.cases import Case
 from parity.fp8 import Encoding, decode
 from parity.inputs import Inputs, build_inputs, nan_bytes, require_finite
+from parity.matrix import quick_cases
+from parity.reference import reference_logits
 
 CASE = Case("causal", 5, 40, 32, 128, Encoding.FN, Encoding.FNUZ, "gaussian", 0, 2048, "a small one to vary")
 
@@ -87,8 +90,10 @@ def test_quick_inputs_keep_the_precondition_and_contain_minus_zero(case: Case) -
     inputs = build_inputs(case)
     require_finite(inputs)
     for bytes, encoding in ((inputs.q, case.q_encoding), (inputs.kv, case.kv_encoding)):
-        assert int((bytes == 0x80).sum()) >= 20 if encoding is Encoding.FN else not (bytes == 0x80).any()
-        assert float(decode(bytes, encoding).abs().max()) == encoding.max
+        planted = case.distribution not in ("position", "saturated", "subnormal")
+        assert int((bytes == 0x80).sum()) >= 20 if planted and encoding is Encoding.FN else not (bytes == 0x80).any()
+        largest = float(decode(bytes, encoding).abs().max())
+        assert largest == encoding.max or case.distribution in ("position", "subnormal")
     assert (inputs.kv_scales > 0).all() and (inputs.weights < 0).any() and (inputs.weights > 0).any()
 
 
@@ -140,23 +145,82 @@ def test_save_and_load(tmp_path: Path) -> None:
 
 
 def test_load_refuses_wrong_files(tmp_path: Path) -> None:
-    path = tmp_path / "case.npz"
+    path = tmp_path / "case.safetensors"
     built().save(path)
-    good = dict(np.load(path))
+    with safe_open(path, framework="pt") as file:
+        facts, good = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
     faults = {
-        "dtype": good | {"starts": good["starts"].astype(np.int64)},
-        "shape": good | {"weights": good["weights"][:, :-1]},
+        "dtype": good | {"starts": good["starts"].long()},
+        "shape": good | {"weights": good["weights"][:, :-1].contiguous()},
         "rank": good | {"kv": good["kv"][None]},
-        "kind": good | {"q": good["q"].astype("U1")},
-        "encoding": good | {"q_encoding": np.array("e5m2")},
-        "unknown": good | {"extra": good["q"]},
-        "missing": {name: array for name, array in good.items() if name != "ends"},
+        "unknown": good | {"extra": good["q"].clone()},
+        "missing": {name: tensor for name, tensor in good.items() if name != "ends"},
     }
-    for arrays in faults.values():
-        np.savez(path, **arrays)
-        with pytest.raises(ValueError):
+    for tensors in faults.values():
+        save_file(tensors, path, facts)
+        with pytest.raises(ValueError, match=r"must be|holds tensors"):
             Inputs.load(path)
-    for content in (b"", b"not a zip", b"PK\x03\x04 cut short"):
+    without = {name: fact for name, fact in facts.items() if name != "kv_encoding"}
+    for wrong in (
+        None,
+        facts | {"format": "logits-parity inputs 2"},
+        facts | {"q_encoding": "e5m2"},
+        facts | {"x": "y"},
+        without,
+    ):
+        save_file(good, path, wrong)
+        with pytest.raises(ValueError, match=r"metadata|not a valid Encoding"):
+            Inputs.load(path)
+    for content in (b"", b"not a tensor file", b"\xff" * 100):
         path.write_bytes(content)
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match="not a safetensors file"):
             Inputs.load(path)
+    with pytest.raises(OSError, match="No such file"):
+        Inputs.load(tmp_path / "missing")
+
+
+def test_negative_rows_have_no_positive_product() -> None:
+    inputs = built(distribution="negative")
+    products = torch.einsum("mhd,nd->mhn", decode(inputs.q, Encoding.FN), decode(inputs.kv, Encoding.FNUZ))
+    positive = (products > 0).flatten(1).any(dim=1).tolist()
+    assert positive == [False, True, False, True, False]
+    assert (products[0] < 0).any()
+
+
+def test_near_ties_hold_few_keys_and_scales_a_few_ulps_apart() -> None:
+    inputs = built(distribution="near-ties", n=400, window="full")
+    keys = {tuple(key) for key in inputs.kv.tolist()}
+    assert 2 <= len(keys) <= 8
+    same = inputs.kv_scales[(inputs.kv == inputs.kv[0]).all(dim=1)]
+    assert len(set(same.tolist())) > 8 and float(same.max() / same.min()) < 1 + 2.0**-18
+
+
+@pytest.mark.parametrize("encoding", Encoding)
+def test_saturated_and_subnormal_bytes(encoding: Encoding) -> None:
+    saturated = decode(built(distribution="saturated", q_encoding=encoding).q, encoding)
+    assert set(saturated.flatten().tolist()) == {encoding.max, -encoding.max}
+    subnormal = decode(built(distribution="subnormal", q_encoding=encoding).q, encoding).abs()
+    least = 2.0 ** (encoding.smallest_exponent - 3)
+    assert set(subnormal.flatten().tolist()) == {least * step for step in range(1, 8)}
+
+
+@pytest.mark.parametrize(("m", "n"), [(5, 40), (70, 9), (2, 70000)])
+def test_position_says_row_and_token(m: int, n: int) -> None:
+    inputs = built(distribution="position", m=m, n=n, window="full")
+    number, row = torch.arange(1, n + 1).double(), torch.arange(m).double() % 63 + 1
+    assert torch.equal(reference_logits(inputs), number[None] + row[:, None] / 64)
+
+
+def test_position_needs_room() -> None:
+    with pytest.raises(ValueError, match="fewer than 262144 tokens"):
+        built(distribution="position", n=8**6)
+
+
+def test_edges_and_narrow_windows() -> None:
+    spans = windows("edges", 110, 520)
+    assert {start for start, _ in spans} == {0, 1, 63, 64, 65, 127, 128, 129, 255, 256, 257}
+    assert {end - start for start, end in spans} == {1, 63, 64, 65, 127, 128, 129, 255, 256, 257}
+    narrow = windows("narrow", 131, 5000)
+    assert {end - start for start, end in narrow} == set(range(1, 131))
+    assert narrow[0][0] == 0 and narrow[-1][1] == 5000 and all(start >= 0 and end <= 5000 for start, end in narrow)
+    assert windows("narrow", 1, 7) == [(0, 1)]

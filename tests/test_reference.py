@@ -11,7 +11,7 @@ import torch
 from parity.cases import Case
 from parity.fp8 import Encoding, encode
 from parity.inputs import Inputs, build_inputs
-from parity.reference import reference_logits
+from parity.reference import dequantise, head_sums, reference_logits
 
 INF = float("inf")
 
@@ -88,11 +88,14 @@ def by_scalar_loop(inputs: Inputs) -> torch.Tensor:
     return logits
 
 
-def test_agrees_with_a_scalar_loop_at_any_block() -> None:
+@pytest.mark.parametrize("tile", [(1, 1), (1, 7), (3, 64), (64, 4096)])
+def test_agrees_with_a_scalar_loop_in_any_tiles(tile: tuple[int, int]) -> None:
     inputs = build_inputs(CASE)
     expected = by_scalar_loop(inputs)
-    for block in (1, 7, 64, 4096):
-        actual = reference_logits(inputs, block=block)
+    exact, rows = dequantise(inputs), CASE.m
+    middle = rows // 2
+    for blocks in ([slice(0, rows)], [slice(0, middle), slice(middle, rows)]):
+        actual = torch.cat([head_sums(exact, block, tile=tile).logits for block in blocks])
         assert torch.equal(torch.isneginf(actual), torch.isneginf(expected))
         inside = torch.isfinite(expected)
         assert torch.allclose(actual[inside], expected[inside], rtol=1e-12, atol=1e-12)

@@ -8,7 +8,8 @@ import math
 import pytest
 import torch
 
-from parity.selector import judge_selection, select, window_mask
+from parity.selector import judge_selection, select
+from parity.topk import window_mask
 
 INF = math.inf
 NAN = math.nan
@@ -85,25 +86,25 @@ def test_ties_at_the_last_place_may_be_broken_either_way() -> None:
     row = [2.0, 1.0, 3.0, 1.0, 1.0, 0.0]
     for tied in (1, 3, 4):
         assert texts([0, 2, tied], row) == []
-    assert texts([0, 2, 5], row) == ["selector: row 0 kept token 5 (value 0) and dropped token 1 (value 1)"]
+    assert texts([0, 2, 5], row) == ["selector: row 0 kept token 5 (logit 0) and left out token 1 (logit 1)"]
     assert texts([1], [0.0, -0.0]) == texts([0], [0.0, -0.0]) == []  # equal, though their bits differ
 
 
 def test_a_swap_by_one_unit_in_the_last_place_is_found() -> None:
     above = float(torch.nextafter(torch.tensor(1.985), torch.tensor(2.0)))
     assert texts([0, 1], [3.0, 1.985, above]) == [
-        "selector: row 0 kept token 1 (value 1.98500001) and dropped token 2 (value 1.98500013)"
+        "selector: row 0 kept token 1 (logit 1.98500001) and left out token 2 (logit 1.98500013)"
     ]
 
 
 def test_a_swap_is_told_in_tokens_of_the_row() -> None:
-    assert texts([0, 2], ROW, start=2) == ["selector: row 0 kept token 0 (value 3) and dropped token 1 (value 7)"]
-    assert texts([3, 4], ROW, start=-3) == ["selector: row 0 kept token 3 (value 1) and dropped token 6 (value 7)"]
+    assert texts([0, 2], ROW, start=2) == ["selector: row 0 kept token 0 (logit 3) and left out token 1 (logit 7)"]
+    assert texts([3, 4], ROW, start=-3) == ["selector: row 0 kept token 3 (logit 1) and left out token 6 (logit 7)"]
 
 
 def test_infinities_rank_as_values() -> None:
     assert texts([0, 1], [INF, -INF, INF]) == [
-        "selector: row 0 kept token 1 (value -inf) and dropped token 2 (value inf)"
+        "selector: row 0 kept token 1 (logit -inf) and left out token 2 (logit inf)"
     ]
     assert texts([0, 2], [INF, -INF, INF]) == []
 
@@ -156,14 +157,15 @@ def test_nan_is_a_finding_whatever_was_selected() -> None:
 
 def test_the_form_of_the_indices() -> None:
     logits, window = torch.tensor([ROW] * 2), bounds([0, 0], [6, 6])
-    findings = judge_selection(torch.zeros(2, 3, dtype=torch.int64), logits, *window, 3)
+    findings = judge_selection(torch.zeros(2, 3), logits, *window, 3)
     assert [finding.text for finding in findings] == [
-        "selector: indices are torch.int64 [2, 3], expected torch.int32 [2, 3]"
+        "selector: gave torch.float32 [2, 3], expected int32 or int64 [2, 3]"
     ]
     findings = judge_selection(torch.zeros(2, 2, dtype=torch.int32), logits, *window, 3)
     assert [finding.text for finding in findings] == [
-        "selector: indices are torch.int32 [2, 2], expected torch.int32 [2, 3]"
+        "selector: gave torch.int32 [2, 2], expected int32 or int64 [2, 3]"
     ]
+    assert judge_selection(select(logits, *window, 3).long(), logits, *window, 3) == ()
 
 
 def test_eight_rows_shown_then_a_count() -> None:
@@ -173,8 +175,11 @@ def test_eight_rows_shown_then_a_count() -> None:
     findings = judge_selection(indices, logits, *window, 2)
     assert len(findings) == 9
     assert findings[0].where == (3,)
-    assert findings[0].text == "selector: row 3 kept token 5 (value 0) and dropped token 1 (value 9)"
+    assert findings[0].text == "selector: row 3 kept token 5 (logit 0) and left out token 1 (logit 9)"
     assert findings[-1].text == "selector: wrong in 3 more rows" and findings[-1].where is None
+    findings = judge_selection(indices, logits, *window, 2, first_row=1000)
+    assert findings[0].where == (1003,)
+    assert findings[0].text == "selector: row 1003 kept token 5 (logit 0) and left out token 1 (logit 9)"
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -193,13 +198,13 @@ def test_random_rows_with_ties_select_cleanly_and_every_swap_is_found(seed: int)
     assert judge_selection(shuffled, logits, starts, ends, k) == ()
     planted = 0
     for row, start in enumerate(starts.tolist()):
-        window = window_mask(starts, ends, columns)[row].nonzero().flatten().tolist()
+        window = window_mask(starts, ends, columns, logits.device)[row].nonzero().flatten().tolist()
         dropped = sorted(set(window) - {token + start for token in indices[row].tolist()}, key=lambda c: logits[row, c])
         if dropped and logits[row, dropped[0]] < logits[row, int(indices[row, 0]) + start]:
             wrong = indices.clone()
             wrong[row, 0] = dropped[0] - start  # the smallest instead of the largest
             findings = judge_selection(wrong, logits, starts, ends, k)
-            assert len(findings) == 1 and f"kept token {dropped[0] - start} (value" in findings[0].text
+            assert len(findings) == 1 and f"kept token {dropped[0] - start} (logit" in findings[0].text
             planted += 1
     assert planted > 3
 

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from parity.cases import quick_cases
 from parity.checks import required_checks
 from parity.compare import Finding
 from parity.evidence import Record
 from parity.gate import decide
+from parity.matrix import quick_cases
 from parity.report.terminal import HEADER, case_line, failure_text, failures_text, verdict_text
 
 CASE = quick_cases()[0]
@@ -82,14 +82,14 @@ def test_many_blocks_are_cut_and_counted() -> None:
     records = [record("reference", "flydsl", FINDINGS, {"ratio": 2.0}, case=case) for case in cases]
     text = failures_text(records, dict.fromkeys(cases, "again"))
     assert text.count("again: again") == 6
-    assert text.endswith("and 6 more of the 12 failed records in the evidence")
+    assert text.endswith(f"and {len(cases) - 6} more of the {len(cases)} failed records in the evidence")
 
 
 def full_case(case_id: str, **figures: float) -> list[Record]:
     made = []
     for check, _, arm in required_checks(CASE):
         values: dict[str, object] = {"ratio": figures.get(arm, 0.1), "bad": 0, "launches": [{}]}
-        if check in ("top-k", "repeat"):
+        if check in ("top-k", "selector", "repeat"):
             values = {"k": 19, "overlap_min": 0.998, "launches": 2}
         made.append(record(check, arm, (), values, case=case_id))
     return made
@@ -115,5 +115,5 @@ def test_the_verdict_is_the_last_line() -> None:
     records = full_case(CASE.id, flydsl=0.25)
     text = verdict_text(records, decide(records, [CASE]), "somewhere.jsonl").splitlines()
     assert text[0].startswith("largest error/budget: flydsl 0.25, triton 0.10, flydsl+triton 0.10")
-    assert text[-2] == "evidence: somewhere.jsonl (7 records)"
+    assert text[-2] == "evidence: somewhere.jsonl (9 records)"
     assert text[-1].startswith("PASS [fp8_mqa_logits")

@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 
 import pytest
 import torch
 
-from parity.cases import quick_cases
-from parity.topk import judged_ks, top_k_agreement
-from parity.topk_result import TopK, merge
+from parity.matrix import case_of
+from parity.topk import judged_ks, merge, top_k_agreement
+from parity.topk_result import TopK
 from tests.test_topk import clean, judge
 
 INF = math.inf
@@ -22,32 +21,32 @@ LOGS = [[math.log(weight) for weight in (8, 4, 2, 1, 1)]]  # their softmax: 8/16
 def test_what_a_displaced_token_costs() -> None:
     # Tokens 0 and 1 are owed; 1 and 3 are kept: 0 is lost with 8/16, 3 gained with 1/16.
     result = judge([[0.0, 9.0, 1.0, 8.0, 1.0]], LOGS, k=2)
-    assert result.mass_lost_max == pytest.approx(7 / 16, rel=1e-12)
-    assert result.token_mass_max == pytest.approx(8 / 16, rel=1e-12)
+    assert result.cost == pytest.approx(7 / 16, rel=1e-12)
+    assert result.token_cost == pytest.approx(8 / 16, rel=1e-12)
     # Both are lost: 12/16 less the 3/16 of tokens 2 and 4; the largest single one is still 8/16.
     result = judge([[0.0, 0.0, 9.0, 0.0, 9.0]], LOGS, k=2)
-    assert result.mass_lost_max == pytest.approx(9 / 16, rel=1e-12)
-    assert result.token_mass_max == pytest.approx(8 / 16, rel=1e-12)
+    assert result.cost == pytest.approx(9 / 16, rel=1e-12)
+    assert result.token_cost == pytest.approx(8 / 16, rel=1e-12)
 
 
 def test_the_cost_is_of_the_window_alone_and_survives_large_logits() -> None:
     # Without column 0 the weights are 4/8, 2/8, 1/8 and 1/8; exp(10,000) would overflow.
     result = judge([[99.0, 0.0, 9.0, 0.0, 0.0]], [[10_000 + x for x in LOGS[0]]], k=1, starts=[1], ends=[5])
-    assert result.mass_lost_max == pytest.approx(2 / 8, rel=1e-9)
-    assert result.token_mass_max == pytest.approx(4 / 8, rel=1e-9)
+    assert result.cost == pytest.approx(2 / 8, rel=1e-9)
+    assert result.token_cost == pytest.approx(4 / 8, rel=1e-9)
 
 
 def test_the_cost_is_the_dearest_row_s() -> None:
     result = judge([[0.0, 9.0, 8.0, 7.0, 6.0], [9.0, 0.0, 8.0, 7.0, 6.0]], LOGS * 2, k=2)
-    assert [loss.mass for loss in result.losses] == pytest.approx([6 / 16, 2 / 16])
-    assert result.mass_lost_max == pytest.approx(6 / 16) and result.token_mass_max == pytest.approx(8 / 16)
+    assert [loss.cost for loss in result.losses] == pytest.approx([6 / 16, 2 / 16])
+    assert result.cost == pytest.approx(6 / 16) and result.token_cost == pytest.approx(8 / 16)
 
 
 def test_swaps_of_exact_ties_cost_nothing_and_have_no_margin() -> None:
     result = judge([[0.0, 1.0, 2.0]], [[-7.0] * 3], k=1, budget=0.0)
     assert result.displaced == 1 and result.findings == ()
-    assert result.mass_lost_max == 0.0 and result.margin_max == 0.0 and result.recall_min == 1.0
-    assert result.token_mass_max == pytest.approx(1 / 3)
+    assert result.cost == 0.0 and result.margin == 0.0 and result.recall_min == 1.0
+    assert result.token_cost == pytest.approx(1 / 3)
 
 
 def test_margin_in_units_of_the_error_allowed() -> None:
@@ -56,7 +55,7 @@ def test_margin_in_units_of_the_error_allowed() -> None:
     actual = [[4.0, 3.0, 2.0, 1.0], [4.0, 3.0, 3.1, 1.0], [2.0, 2.9, 2.8, 3.5]]
     budget = [[0.01] * 4, [0.01] * 4, [1.0, 0.0, 0.0, 0.5]]
     result = judge(actual, expected, k=2, budget=budget)
-    assert result.margin_max == pytest.approx(1.5) and result.margin_at == (1, 1)
+    assert result.margin == pytest.approx(1.5) and result.margin_at == (1, 1)
     assert [loss.budgets for loss in result.losses] == pytest.approx([1.5, 1 / 3])
     assert [finding.text for finding in result.findings] == [
         "top-2 of row 1: token 1 lost (margin 0.0300, allowed 0.0200)"
@@ -65,7 +64,7 @@ def test_margin_in_units_of_the_error_allowed() -> None:
 
 def test_a_margin_without_any_budget_is_infinite() -> None:
     result = judge([[1.0, 2.0]], [[2.0, 1.0]], k=1, budget=0.0)
-    assert result.margin_max == INF
+    assert result.margin == INF
     assert [finding.text for finding in result.findings] == [
         "top-1 of row 0: token 0 lost (margin 1.0000, allowed 0.0000)"
     ]
@@ -74,7 +73,7 @@ def test_a_margin_without_any_budget_is_infinite() -> None:
 def test_the_worst_token_of_a_row_is_the_one_furthest_past_its_own_budget() -> None:
     # Both owed tokens go: 0 by 4.0 with 2.0 allowed, 1 by 3.0 with 0.5 allowed (the rival's own budget is 0).
     result = judge([[0.0, 0.0, 9.0, 8.0]], [[5.0, 4.0, 1.0, 1.0]], k=2, budget=[[2.0, 0.5, 0.0, 0.0]])
-    assert result.margin_max == pytest.approx(6.0) and result.margin_at == (0, 1)
+    assert result.margin == pytest.approx(6.0) and result.margin_at == (0, 1)
     assert [finding.text for finding in result.findings] == [
         "top-2 of row 0: token 1 lost (margin 3.0000, allowed 0.5000), and 1 more"
     ]
@@ -94,7 +93,7 @@ def test_recall_by_value_forgives_near_ties_alone() -> None:
 def test_recall_by_value_counts_what_a_correct_kernel_could_keep() -> None:
     """Token 1 may fall below token 3, but token 2 may not: tokens 0 and 2 are surely ahead, so nobody keeps token 3."""
     result = judge([[10.0, 0.0, 0.0, 4.5]], [[10.0, 5.0, 4.9, 4.5]], k=2, budget=[[0.0, 1.0, 0.0, 0.0]])
-    assert result.findings == () and result.margin_max == pytest.approx(0.5)
+    assert result.findings == () and result.margin == pytest.approx(0.5)
     assert result.recall_min == 0.5
 
 
@@ -125,7 +124,7 @@ def test_noise_within_the_budgets_is_never_a_finding(seed: int) -> None:
     actual, expected, budget, starts, ends = noisy(rows=24, columns=200, seed=seed)
     results = [top_k_agreement(actual, expected, budget, starts, ends, k) for k in (1, 7, 64, 199, 200, 300)]
     for result in results:
-        assert result.findings == () and result.margin_max <= 1 and result.recall_min == 1
+        assert result.findings == () and result.margin <= 1 and result.recall_min == 1
     assert results[1].displaced and results[2].displaced  # or nothing would have been at stake
 
 
@@ -139,7 +138,7 @@ def test_a_token_displaced_by_more_than_the_budgets_is_always_found(seed: int) -
     result = top_k_agreement(actual, expected, budget, *bounds, k)
     margin, allowed = expected[0, owed] - expected[0, rival], budget[0, owed] + budget[0, rival]
     assert len(result.findings) == 1 and result.losses[0].unexplained >= 1
-    assert result.margin_max >= margin / allowed > 1  # a token that noise pushed out has the same rival, and may lead
+    assert result.margin >= margin / allowed > 1  # a token that noise pushed out has the same rival, and may lead
     assert result.recall_min == 1 - 1 / k
 
 
@@ -192,16 +191,32 @@ def test_merging_refuses_gaps() -> None:
     assert merge([clean(1, rows=4), clean(1, rows=2, first_row=4)]) == clean(1, rows=6)
 
 
+def test_the_figures_of_the_evidence() -> None:
+    assert judge([[0.0, 9.0, 1.0, 8.0, 1.0]], LOGS, k=2, budget=0.1).figures() == {
+        "k": 2,
+        "rows": 1,
+        "overlap_mean": 0.5,
+        "overlap_min": 0.5,
+        "worst_row": 0,
+        "recall_mean": 0.5,
+        "recall_min": 0.5,
+        "displaced": 1,
+        "margin": pytest.approx(math.log(8) / 0.2),
+        "margin_at": [0, 0],
+        "cost": pytest.approx(7 / 16),
+        "token_cost": pytest.approx(8 / 16),
+    }
+
+
 @pytest.mark.parametrize(
-    ("n", "index_topk", "wanted"),
+    ("line", "wanted"),
     [
-        (76, 2048, (19,)),
-        (2048, 2048, (512, 2047)),
-        (2049, 2048, (2047, 2048)),
-        (2050, 2048, (2047, 2048, 2049)),
-        (1100, 512, (512,)),
-        (131072, 1024, (1024, 2047, 2048, 2049)),
+        ("glm-5 full 2x76 fn.fn gaussian", (19,)),
+        ("glm-5 full 2x2048 fn.fn gaussian", (512, 2047)),
+        ("glm-5 full 2x2049 fn.fn gaussian", (2048, 2047)),
+        ("glm-5 full 2x4224 fn.fn gaussian", (2048, 2047, 2049)),
+        ("deepseek-v4-flash full 2x4224 fn.fn gaussian", (512, 2047, 2048, 2049)),
     ],
 )
-def test_the_ks_of_a_case(n: int, index_topk: int, wanted: tuple[int, ...]) -> None:
-    assert judged_ks(dataclasses.replace(quick_cases()[0], n=n, index_topk=index_topk)) == wanted
+def test_the_ks_of_a_case(line: str, wanted: tuple[int, ...]) -> None:
+    assert judged_ks(case_of(line, "what is selected")) == wanted

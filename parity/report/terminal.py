@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from parity.cases import Case
 from parity.checks import AGREEMENT, BOTH, KERNELS
@@ -24,14 +25,19 @@ def visible(text: str) -> str:
 def case_line(case: Case, records: Sequence[Record]) -> str:
     """Error/budget of both kernels and of their difference, the smallest top-k overlap, and pass or what failed."""
     by_key = {(record.check, record.arm): record for record in records}
-    ratios = [by_key["reference", kernel].figures.get("ratio") for kernel in KERNELS]
-    ratios.append(by_key[AGREEMENT, BOTH].figures.get("ratio"))
-    overlaps = [by_key["top-k", kernel].figures.get("overlap_min") for kernel in KERNELS]
+    figures = {key: record.figures for key, record in by_key.items()}  # a kernel that did not run has none
+    ratios = [figures.get(key, {}) for key in (*(("reference", kernel) for kernel in KERNELS), (AGREEMENT, BOTH))]
+    overlaps = [figures.get(("top-k", kernel), {}).get("overlap_min") for kernel in KERNELS]
     overlap = min((value for value in overlaps if value is not None), default=None)
     failed = [f"{record.arm} {record.check}" for record in records if record.status != "pass"]
     result = "pass" if not failed else _shorten(failed)
-    cells = " ".join(f"{_ratio(value):>7}" for value in ratios)
+    cells = " ".join(f"{_bound(found) + _ratio(found.get('ratio')):>7}" for found in ratios)
     return f"{case.id:57} {cells} {_overlap(overlap):>6}  {result}"
+
+
+def _bound(figures: Mapping[str, Any]) -> str:
+    """A < before a ratio that is no more than an upper bound: of a large case, where a floor of the budget was enough."""
+    return "<" if figures.get("floor") else ""
 
 
 def _shorten(failed: list[str]) -> str:
