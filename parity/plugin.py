@@ -19,6 +19,7 @@ from parity.devices import Device, DeviceError, choose_device
 _DEVICE = pytest.StashKey[Device]()
 _NO_DEVICE = pytest.StashKey[str]()
 _EVIDENCE = pytest.StashKey[Any]()
+_NUMBER = "parity_number_on_host"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,9 +36,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "gfx942: runs gfx942 machine code, on such a GPU or in the executor")
-    worker = getattr(config, "workerinput", {"workerid": "gw0"})["workerid"]
+    worker = getattr(config, "workerinput", {_NUMBER: 0})[_NUMBER]
     try:
-        config.stash[_DEVICE] = choose_device(config.getoption("--device"), worker=int(worker.removeprefix("gw")))
+        config.stash[_DEVICE] = choose_device(config.getoption("--device"), worker=worker)
     except DeviceError as error:
         if config.getoption("--device") != "auto":
             raise pytest.UsageError(str(error)) from None
@@ -50,6 +51,19 @@ def pytest_configure(config: pytest.Config) -> None:
         wanted_cases(config)  # a mistake in them is a usage error now, and a collection error later
     if config.getoption("--evidence") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Collector(config.getoption("--evidence")), "parity-evidence")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tells an xdist worker its number among those of its host, which picks its GPU. Its id would not do: workers of all
+    hosts count on from one another, a `--tx` may name its own, and one that replaces a crashed worker gets a new one."""
+    on_host = [spec for spec in node.nodemanager.specs if _host(spec) == _host(node.gateway.spec)]
+    node.workerinput[_NUMBER] = [spec is node.gateway.spec for spec in on_host].index(True)
+
+
+def _host(spec: Any) -> str:
+    """Where an execnet specification starts its process; "" for this host."""
+    return spec.ssh or spec.vagrant_ssh or (spec.socket or "").rpartition(":")[0] or spec.via or ""
 
 
 def pytest_report_header(config: pytest.Config) -> str:
