@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from parity.contract import Row
 from parity.devices import Device
 from parity.inputs import Inputs
 from parity.sources import Source
@@ -53,6 +54,21 @@ class Run:
     selected: torch.Tensor | None
     launches: tuple[dict[str, Any], ...]
     seconds: float
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a call of the contract gave. `error`: (kind, text) of an ArmError, "" if there was none; else `outputs`: the result of each
+    call, whatever it is; `unwritten`: 1.0 [M,N] where nobody wrote the first; `form`: dtype, shape, strides and device as text;
+    `modified`: arguments whose memory was changed; `streams`: of each launch. Or only `signature`: (name, kind, default) in order."""
+
+    outputs: tuple[Any, ...] = ()
+    unwritten: torch.Tensor | None = None
+    form: str = ""
+    modified: str = ""
+    streams: tuple[int, ...] = ()
+    signature: tuple[tuple[str, ...], ...] = ()
+    error: tuple[str, str] = ("", "")
 
 
 class Arm:
@@ -96,19 +112,35 @@ class Arm:
 
     def run(self, inputs: Inputs, *, k: int = 1, repeats: int = 1, plant: str | None = None) -> Run:
         """Call the wrapper `repeats` times on the same inputs, and select k tokens a row. Raises ArmError; after a crash the next run starts anew."""
+        reply = self._ask(self._request(inputs) | {"k": k, "repeats": repeats, "plant": plant})
+        selected = _loaded(reply["selected"]) if reply["selected"] else None
+        return Run(
+            tuple(_loaded(name) for name in reply["outputs"]), selected, tuple(reply["launches"]), reply["seconds"]
+        )
+
+    def call_contract(self, row: Row, inputs: Inputs) -> Observation:
+        """Call the wrapper as a row of the contract says. An ArmError is part of what is observed; after a crash the next call starts anew."""
+        try:
+            reply = self._ask(self._request(inputs) | {"contract": row.name})
+        except ArmError as error:
+            return Observation(error=(error.kind, error.text))
+        if "signature" in reply:
+            return Observation(signature=tuple(tuple(parameter) for parameter in reply["signature"]))
+        unwritten = _loaded(reply["unwritten"]) if reply["unwritten"] else None
+        outputs = tuple(_loaded(name) for name in reply["outputs"])
+        return Observation(outputs, unwritten, reply["form"], reply["modified"], tuple(reply["streams"]))
+
+    def _request(self, inputs: Inputs) -> dict[str, Any]:
+        """The start of a request, the inputs written. Starts the process if there is none."""
         if self._process is None:
             self.start()
-        path, outputs = self._folder / "inputs.npz", self._folder / "outputs"
+        path, outputs = self._folder / "inputs.safetensors", self._folder / "outputs"
         outputs.mkdir(exist_ok=True)
         try:
             inputs.save(path)
         except OSError as error:
             raise ArmError("no-space", f"cannot write the inputs: {error.strerror}") from None
-        reply = self._ask({"inputs": str(path), "outputs": str(outputs), "k": k, "repeats": repeats, "plant": plant})
-        selected = _loaded(reply["selected"]) if reply["selected"] else None
-        return Run(
-            tuple(_loaded(name) for name in reply["outputs"]), selected, tuple(reply["launches"]), reply["seconds"]
-        )
+        return {"inputs": str(path), "outputs": str(outputs)}
 
     def _environment(self) -> dict[str, str]:
         steering = set(STEERING_NAMES[:-1] if self.device.kind == "gpu" else STEERING_NAMES)  # a GPU needs its ROCm

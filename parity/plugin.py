@@ -91,6 +91,24 @@ def wanted_cases(config: pytest.Config) -> Any:
         raise pytest.UsageError(str(error)) from None
 
 
+def device_of(config: pytest.Config) -> Device:
+    """The device of this worker; the executor where there is none, so that tests are collected and say what is wrong."""
+    return config.stash[_DEVICE] if _DEVICE in config.stash else Device("executor")
+
+
+@pytest.fixture(scope="session")
+def policy(request: pytest.FixtureRequest) -> Any:
+    """The policy that --policy names, or this project's."""
+    from parity.policy import PolicyError, default_policy, load_policy
+
+    problem = ""
+    try:
+        return load_policy(request.config.getoption("--policy") or default_policy())
+    except PolicyError as error:
+        problem = str(error)
+    pytest.fail(problem, pytrace=False)
+
+
 @pytest.fixture(scope="session")
 def parity_device(request: pytest.FixtureRequest) -> Device:
     """The device of this worker."""
@@ -130,7 +148,7 @@ def repeat_options(request: pytest.FixtureRequest) -> str:
 
     option = request.config.getoption
     return source_options(option("--aiter"), option("--candidate")) + case_options(
-        option("--depth"), option("--seeds"), option("--captured")
+        option("--depth"), option("--seeds"), option("--captured"), option("--policy")
     )
 
 

@@ -19,13 +19,15 @@ import time
 import traceback
 import types
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import torch
 
+from parity.contract import row_named
+from parity.contract_calls import observe
 from parity.inputs import Inputs
 from parity.kernels.arguments import ROW_ALIGN
 from parity.selector import select
@@ -34,6 +36,7 @@ from parity.sources import WRAPPERS, Source
 Wrapper = Callable[..., torch.Tensor]
 Result = tuple[torch.Tensor, list[dict[str, Any]]]
 
+STREAM = 0x5EA  # the current stream in the executor: a handle that is nobody's, so that a launch elsewhere shows
 _BLOCK = 1 << 26  # elements of a result copied at a time
 
 
@@ -106,6 +109,16 @@ def of_runtime(error: RuntimeError) -> Exception:
     return KernelFault(line) if any(fault in text for fault in faults) else DeviceLost(line)
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What one call gave: the result, the stream of each launch ([] where launches are not seen), and bool [M,N], which elements
+    nobody wrote (None where that is not seen)."""
+
+    logits: Any
+    streams: list[int]
+    unwritten: torch.Tensor | None
+
+
 class ExecutorDevice:
     """Runs wrappers on CPU tensors; their launches go to the gfx942 executor."""
 
@@ -113,6 +126,7 @@ class ExecutorDevice:
 
     def __init__(self, kernel: str) -> None:
         self._call: Any = None
+        self.torch_device = "cpu"
         if kernel == "triton":
             from parity.launchers import triton_
 
@@ -122,18 +136,12 @@ class ExecutorDevice:
 
             os.environ["ROCM_PATH"] = str(flydsl_.linker_folder(Path(os.environ["PARITY_ARM_FOLDER"])))
             flydsl_.install(lambda: self._call)
-        torch.cuda.current_stream = lambda device=None: types.SimpleNamespace(cuda_stream=0)  # type: ignore
+        torch.cuda.current_stream = lambda device=None: types.SimpleNamespace(cuda_stream=STREAM)  # type: ignore
         torch.cuda.device = lambda device: contextlib.nullcontext()  # type: ignore
 
     def run(self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], options: dict[str, Any]) -> Result:
         """Logits and launches of one call. Raises NoLaunch unless a launch wrote to the memory that is returned."""
-        from parity.launchers.record import CallRecord
-
-        self._call = CallRecord(tensors, earlier=self._call)
-        with self._call:
-            logits = wrapper(*tensors.values(), **options)
-        if self._call.failure is not None:
-            raise self._call.failure
+        logits = self._called(wrapper, tensors, tuple(tensors.values()), options)
         if not self._call.launches:
             raise NoLaunch(
                 "the wrapper returned logits and launched no kernel: a fallback, or a launch that went elsewhere"
@@ -144,6 +152,26 @@ class ExecutorDevice:
         if unwritten:
             raise Unwritten(f"{unwritten:,} of {logits.numel():,} logits were never written")
         return logits, [asdict(launch) for launch in self._call.launches]
+
+    def observe(
+        self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], arguments: tuple[Any, ...], options: dict[str, Any]
+    ) -> Seen:
+        """One call, legal or not, of which nothing is demanded; `tensors` are those among its arguments."""
+        logits = self._called(wrapper, tensors, arguments, options)
+        mask = self._call.unwritten_mask(logits) if isinstance(logits, torch.Tensor) else None
+        return Seen(logits, [launch.stream for launch in self._call.launches], mask)
+
+    def _called(
+        self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], arguments: tuple[Any, ...], options: dict[str, Any]
+    ) -> torch.Tensor:
+        from parity.launchers.record import CallRecord
+
+        self._call = CallRecord(tensors, earlier=self._call)
+        with self._call:
+            logits = wrapper(*arguments, **options)
+        if self._call.failure is not None:
+            raise self._call.failure
+        return logits
 
 
 class GpuDevice:
@@ -158,6 +186,7 @@ class GpuDevice:
             properties.gcnArchName.partition(":")[0] if kind == "gpu" else f"sm_{properties.major}{properties.minor}"
         )
         self.where = f"{kind} {self.gfx} ({properties.name})"
+        self.torch_device = "cuda:0"
 
     def run(self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], options: dict[str, Any]) -> Result:
         """Logits, on the GPU, and no launches. Raises KernelFault or DeviceLost for what the runtime says of the GPU."""
@@ -173,6 +202,17 @@ class GpuDevice:
         except RuntimeError as error:
             raise of_runtime(error) from error
         return logits, []
+
+    def observe(
+        self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], arguments: tuple[Any, ...], options: dict[str, Any]
+    ) -> Seen:
+        """One call, legal or not, on tensors that are on the GPU already."""
+        try:
+            logits = wrapper(*arguments, **options)
+            torch.cuda.synchronize()
+        except RuntimeError as error:
+            raise of_runtime(error) from error
+        return Seen(logits, [], None)
 
     def _poison(self, moved: list[torch.Tensor]) -> None:
         """Leave NaN in the memory that the wrapper's torch.empty will get: torch gives a freed block to the next tensor of its size."""
@@ -265,6 +305,14 @@ def _other_contents(inputs: Inputs) -> Inputs:
 
 def _answer(request: dict[str, Any], device: ExecutorDevice | GpuDevice, wrapper: Wrapper) -> dict[str, Any]:
     inputs = Inputs.load(Path(request["inputs"]))
+    if "contract" in request:
+        return observe(
+            row_named(request["contract"]),
+            inputs,
+            wrapper,
+            device,
+            lambda tensor, name: _save(tensor, Path(request["outputs"]) / name),
+        )
     options = {} if request["plant"] is None else {"plant": request["plant"]}
     # A first call with other contents: a wrapper that keeps something by shape then answers the judged calls with it.
     _call(device, wrapper, _other_contents(inputs), options)
