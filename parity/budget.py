@@ -49,6 +49,7 @@ from dataclasses import dataclass
 import torch
 
 from parity.fp8 import Encoding
+from parity.fused import fused
 from parity.inputs import Inputs
 from parity.reference import Dequantised, HeadSums, dequantise
 
@@ -112,15 +113,19 @@ def budget_floor(sums: HeadSums) -> torch.Tensor:
     What dot products lose is left out, and for the number of live heads stands the least that can give these sums: by the
     inequality of Cauchy and Schwarz (sum t)^2 <= count * (sum t^2).
     """
-    total = sums.positive + sums.negative
-    live = torch.where(sums.squares > 0, total.square() / sums.squares, 0.0)
+    return fused(_floor, sums.positive.device.type)(sums.positive, sums.negative, sums.squares, sums.inside)
+
+
+def _floor(positive: torch.Tensor, negative: torch.Tensor, squares: torch.Tensor, inside: torch.Tensor) -> torch.Tensor:
+    total = positive + negative
+    live = torch.where(squares > 0, total.square() / squares, 0.0)
     additions = (live - 1).clamp(min=0)
-    half_ulp = _U * _power_of_two_below(torch.maximum(sums.positive, sums.negative))
+    half_ulp = _U * _power_of_two_below(torch.maximum(positive, negative))
     certain = 2 * _U * total + additions * half_ulp
-    spread = (2 * _U**2 * sums.squares + additions * half_ulp.square()) / 3
+    spread = (2 * _U**2 * squares + additions * half_ulp.square()) / 3
     # Rounding of these few float64 operations must not lift it above the budget.
     floor = (torch.minimum(certain, _DEVIATIONS * spread.sqrt()) + _TINY) * (1 - 2.0**-40)
-    return torch.where(sums.inside, floor, 0.0)
+    return torch.where(inside, floor, 0.0)
 
 
 def _dot_loss(reach: torch.Tensor, cut: torch.Tensor, q_bits: torch.Tensor, kv_bits: torch.Tensor) -> _DotLoss:

@@ -67,10 +67,17 @@ def add_source_options(add: object) -> None:
 
 
 def add_case_options(add: object) -> None:
-    """--depth and --captured, the same for the command and for pytest. `add`: an add_argument or addoption method."""
+    """--depth, --seeds and --captured, the same for the command and for pytest. `add`: an add_argument or addoption method."""
     assert callable(add)
     add("--depth", choices=DEPTHS, default="quick",
         help="quick (default): under a minute in the executor; full: minutes; release: whole prefill chunks, on GPUs")  # fmt: skip
+    add(
+        "--seeds",
+        type=int,
+        metavar="N",
+        default=1,
+        help="each case with this many seeds, 0 to N-1 (default: %(default)s)",
+    )
     add("--captured", metavar="FILE", type=Path, action="append", default=[],
         help="also judge these inputs (a safetensors file as parity.inputs.Inputs.save describes); may be given again")  # fmt: skip
 
@@ -141,11 +148,13 @@ def _gate(options: argparse.Namespace) -> int:
         print(line, flush=True)
 
     device = choose_device(options.device)
-    source = select_source(options.aiter, options.candidate, tell=tell)
+    source = select_source(options.aiter, options.candidate, tell=tell, kernels=device.kernels)
     plants = _plants(options.plant, source.kind)
-    again = source_options(options.aiter, options.candidate) + case_options(options.depth, options.captured)
+    again = source_options(options.aiter, options.candidate) + case_options(
+        options.depth, options.seeds, options.captured
+    )
     try:
-        cases = chosen_cases(options.depth, options.captured, device)
+        cases = chosen_cases(options.depth, options.captured, device, seeds=options.seeds)
         evidence = EvidenceFile(options.evidence)
     except (EvidenceError, ValueError, OSError) as error:
         return _usage(str(error))

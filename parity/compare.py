@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 import torch
 
+from parity.fused import fused
+
 _ROWS_SHOWN = 8
 KINDS = ("NaN", "-inf", "+inf", "budget")
 
@@ -95,36 +97,70 @@ def compare(actual: torch.Tensor, expected: torch.Tensor, budget: torch.Tensor, 
     Raises ValueError where the judge itself is broken: `expected` with NaN or +inf, a budget that is negative or not
     finite, or the two of different shapes.
     """
-    _check_judge(expected, budget)
+    _check_form(expected, budget)
     form = form_findings(actual, expected.shape, torch.float32)
     if form:
         return Comparison(form, ratio=math.inf)
-    value = actual.detach().to(expected.device, torch.float64)
-    troubles = []
+    if not expected.numel():
+        return Comparison()
+    value = actual.detach().to(expected.device)
+    rows = fused(_measure, expected.device.type)(value, expected, budget)
+    _check_values(rows)
+    wrong = (~(rows["placed"] & rows["within"])).nonzero().flatten()
+    troubles, bad = _troubles(value[wrong].double(), expected[wrong], budget[wrong], (wrong + first_row).tolist())
+    top, any_finite = int(rows["ratio"].argmax()), bool(rows["finite"].any())
+    return Comparison(
+        troubles=tuple(troubles),
+        ratio=float(rows["ratio"][top]) if any_finite else 0.0,
+        worst=(first_row + top, int(rows["column"][top])) if any_finite else None,
+        product=float(rows["product"].sum()),
+        energy=float(rows["energy"].sum()),
+        elements=int(rows["elements"].sum()),
+        bad=bad,
+        bad_rows=tuple((wrong + first_row).tolist()),
+    )
+
+
+def _measure(actual: torch.Tensor, expected: torch.Tensor, budget: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Of each row: is everything in its place (`placed`) and within budget (`within`), and the figures of Comparison."""
+    value = actual.double()
+    both = torch.isfinite(value) & torch.isfinite(expected)
+    error = torch.where(both, value - expected, 0.0).abs()
+    ratio, column = torch.where(error == 0, 0.0, error / budget).max(
+        dim=1
+    )  # inf where the budget is 0 and the error not
+    return {
+        "placed": (both | (value == expected)).all(dim=1),
+        "within": (~both | (error <= budget)).all(dim=1),
+        "finite": both.any(dim=1),
+        "ratio": ratio,
+        "column": column,
+        "product": torch.where(both, value * expected, 0.0).sum(dim=1),
+        "energy": torch.where(both, value * value + expected * expected, 0.0).sum(dim=1),
+        "elements": torch.isfinite(expected).sum(dim=1),
+        "reference": (torch.isfinite(expected) | torch.isneginf(expected)).all(dim=1),
+        "budget": (torch.isfinite(budget) & (budget >= 0)).all(dim=1),
+    }
+
+
+def _troubles(
+    value: torch.Tensor, expected: torch.Tensor, budget: torch.Tensor, numbers: list[int]
+) -> tuple[list[Trouble], int]:
+    """The troubles of the rows that have any, float64, and at how many positions; `numbers`: what the rows are called."""
+    if not numbers:
+        return [], 0
     bad = torch.zeros_like(expected, dtype=torch.bool)
+    troubles = []
     for kind, is_kind in (("NaN", torch.isnan), ("-inf", torch.isneginf), ("+inf", torch.isposinf)):
         misplaced = is_kind(value) != is_kind(expected)
         bad |= misplaced
-        troubles += _misplaced(kind, misplaced, value, expected, first_row)
+        troubles += _misplaced(kind, misplaced, value, expected, numbers)
     both = torch.isfinite(value) & torch.isfinite(expected)
-    error = torch.where(both, value - expected, 0.0).abs_()
+    error = torch.where(both, value - expected, 0.0).abs()
     outside = both & ~(error <= budget)
-    ratio = torch.where(error == 0, 0.0, error / budget)  # inf where the budget is 0 and the error is not
-    bad |= outside
-    troubles += _outside(outside, ratio, value, expected, budget, first_row)
-    top = int(ratio.argmax()) if both.any() else None
-    row, column = (0, 0) if top is None else divmod(top, expected.shape[1])
-    kept, owed = (torch.where(both, side, 0.0).flatten() for side in (value, expected))
-    return Comparison(
-        troubles=tuple(troubles),
-        ratio=0.0 if top is None else float(ratio[row, column]),
-        worst=None if top is None else (first_row + row, column),
-        product=float(kept @ owed),
-        energy=float(kept @ kept + owed @ owed),
-        elements=int(torch.isfinite(expected).sum()),
-        bad=int(bad.sum()),
-        bad_rows=tuple((bad.any(dim=1).nonzero().flatten() + first_row).tolist()),
-    )
+    ratio = torch.where(error == 0, 0.0, error / budget)
+    troubles += _outside(outside, ratio, value, expected, budget, numbers)
+    return troubles, int((bad | outside).sum())
 
 
 def merge(parts: Sequence[Comparison]) -> Comparison:
@@ -168,14 +204,17 @@ def joined(parts: list[Trouble]) -> Trouble | None:
     )
 
 
-def _check_judge(expected: torch.Tensor, budget: torch.Tensor) -> None:
+def _check_form(expected: torch.Tensor, budget: torch.Tensor) -> None:
     if expected.dim() != 2 or expected.shape != budget.shape:
         raise ValueError(f"expected {list(expected.shape)} and budget {list(budget.shape)} are not one [M,N] shape")
     if expected.dtype != torch.float64 or budget.dtype != torch.float64:
         raise ValueError(f"expected and budget are float64, not {expected.dtype} and {budget.dtype}")
-    if not (torch.isfinite(expected) | torch.isneginf(expected)).all():
+
+
+def _check_values(rows: dict[str, torch.Tensor]) -> None:
+    if not rows["reference"].all():
         raise ValueError("the reference holds NaN or +inf")
-    if not (torch.isfinite(budget) & (budget >= 0)).all():
+    if not rows["budget"].all():
         raise ValueError("the budget holds a negative or non-finite value")
 
 
@@ -195,14 +234,14 @@ def _row(finding: Finding) -> int:
 
 
 def _misplaced(
-    kind: str, misplaced: torch.Tensor, value: torch.Tensor, expected: torch.Tensor, first_row: int
+    kind: str, misplaced: torch.Tensor, value: torch.Tensor, expected: torch.Tensor, numbers: list[int]
 ) -> list[Trouble]:
     """The first position of each of the first rows."""
     rows = misplaced.any(dim=1).nonzero().flatten()
     findings = []
     for row in rows[:_ROWS_SHOWN].tolist():
         column = int(misplaced[row].nonzero()[0])
-        is_, should, at = float(value[row, column]), float(expected[row, column]), first_row + row
+        is_, should, at = float(value[row, column]), float(expected[row, column]), numbers[row]
         text = (
             f"{kind} [{at}, {column}]: actual {number(is_)}, expected {number(should)} "
             f"({int(misplaced[row].sum()):,} in row {at})"
@@ -217,7 +256,7 @@ def _outside(
     value: torch.Tensor,
     expected: torch.Tensor,
     budget: torch.Tensor,
-    first_row: int,
+    numbers: list[int],
 ) -> list[Trouble]:
     """The worst element of each of the worst rows, worst row first."""
     rows = outside.any(dim=1).nonzero().flatten()
@@ -228,7 +267,7 @@ def _outside(
     for row in worst_first[:_ROWS_SHOWN].tolist():
         column = int(ratio[row].argmax())
         is_, should, allowed = (float(tensor[row, column]) for tensor in (value, expected, budget))
-        at = (first_row + row, column)
+        at = (numbers[row], column)
         text = (
             f"worst {list(at)}: actual {number(is_)}, expected {number(should)}, "
             f"off {number(abs(is_ - should))}, allowed {number(allowed)}"

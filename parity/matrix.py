@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from parity.cases import PROFILES, Case
@@ -117,11 +118,15 @@ def cases_of(depth: str) -> tuple[Case, ...]:
     return tuple({case.id: case for case in reversed(cases)}.values())[::-1]  # a quick case need not run twice
 
 
-def chosen_cases(depth: str, captured: Sequence[Path], device: Device) -> tuple[Case, ...]:
-    """What --depth and --captured ask for. ValueError for a depth that the device cannot do, or a file that is no capture; OSError."""
+def chosen_cases(depth: str, captured: Sequence[Path], device: Device, *, seeds: int = 1) -> tuple[Case, ...]:
+    """What --depth, --seeds and --captured ask for. ValueError for a depth that the device cannot do, seeds below 1, or a file that is no
+    capture; OSError."""
+    if seeds < 1:
+        raise ValueError(f"--seeds={seeds}: at least 1")
     if depth == "release" and device.kind == "executor":
         raise ValueError("--depth=release is for GPUs: whole prefill chunks would take the executor days")
-    cases = cases_of(depth) + tuple(captured_case(path) for path in captured)
+    drawn = tuple(replace(case, seed=seed) for seed in range(seeds) for case in cases_of(depth))
+    cases = drawn + tuple(captured_case(path) for path in captured)
     if len({case.id for case in cases}) < len(cases):
         raise ValueError("--captured names the same inputs twice")
     return cases

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from parity.budget import budget_floor, budget_of_rows
+from parity.fused import fused
 from parity.inputs import Inputs
 from parity.reference import dequantise, head_sums
 
@@ -61,7 +62,19 @@ class Oracle:
         return Expected(expected.rows, expected.logits, torch.where(only, budget, expected.budget), False)
 
 
-def beyond(actual: torch.Tensor, expected: torch.Tensor, limit: torch.Tensor) -> torch.Tensor:
-    """bool [R,N]: where both are finite and differ by more than the limit."""
-    error = (actual.to(expected.device).double() - expected).abs()
+def beyond(actual: torch.Tensor, expected: torch.Tensor, limit: torch.Tensor) -> torch.Tensor | None:
+    """bool [R,N]: where both are finite and differ by more than the limit. None where that is nowhere."""
+    actual = actual.to(expected.device)
+    kind = expected.device.type
+    if not fused(_any_beyond, kind)(actual, expected, limit).any():
+        return None
+    return _beyond(actual, expected, limit)
+
+
+def _beyond(actual: torch.Tensor, expected: torch.Tensor, limit: torch.Tensor) -> torch.Tensor:
+    error = (actual.double() - expected).abs()
     return torch.isfinite(error) & (error > limit)
+
+
+def _any_beyond(actual: torch.Tensor, expected: torch.Tensor, limit: torch.Tensor) -> torch.Tensor:
+    return _beyond(actual, expected, limit).any(dim=1)

@@ -47,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
         )  # an odd variable matters to the tests that want a device, and to no others
     if config.getoption("--candidate") and not config.getoption("--aiter"):
         raise pytest.UsageError("--candidate needs --aiter: it is a revision of that repository")
-    if config.getoption("--depth") != "quick" or config.getoption("--captured"):
+    if config.getoption("--depth") != "quick" or config.getoption("--captured") or config.getoption("--seeds") != 1:
         wanted_cases(config)  # a mistake in them is a usage error now, and a collection error later
     if config.getoption("--evidence") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Collector(config.getoption("--evidence")), "parity-evidence")
@@ -79,13 +79,14 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def wanted_cases(config: pytest.Config) -> Any:
-    """The cases that --depth and --captured ask for."""
+    """The cases that --depth, --seeds and --captured ask for."""
     from parity.matrix import chosen_cases
 
     if _DEVICE not in config.stash:
         return chosen_cases("quick", [], Device("executor"))  # their tests say what is wrong
     try:
-        return chosen_cases(config.getoption("--depth"), config.getoption("--captured"), config.stash[_DEVICE])
+        depth, captured, seeds = (config.getoption(name) for name in ("--depth", "--captured", "--seeds"))
+        return chosen_cases(depth, captured, config.stash[_DEVICE], seeds=seeds)
     except (ValueError, OSError) as error:
         raise pytest.UsageError(str(error)) from None
 
@@ -108,7 +109,12 @@ def arms(request: pytest.FixtureRequest, parity_device: Device) -> Iterator[dict
     options, problem = request.config, ""
     with ExitStack() as stack:
         try:
-            source = select_source(options.getoption("--aiter"), options.getoption("--candidate"), tell=print)
+            source = select_source(
+                options.getoption("--aiter"),
+                options.getoption("--candidate"),
+                tell=print,
+                kernels=parity_device.kernels,
+            )
             started = stack.enter_context(arms_of(source, parity_device))
         except SourceError as error:
             problem = str(error)
@@ -124,7 +130,7 @@ def repeat_options(request: pytest.FixtureRequest) -> str:
 
     option = request.config.getoption
     return source_options(option("--aiter"), option("--candidate")) + case_options(
-        option("--depth"), option("--captured")
+        option("--depth"), option("--seeds"), option("--captured")
     )
 
 

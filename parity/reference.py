@@ -3,20 +3,17 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 
 from parity.fp8 import decode
+from parity.fused import fused
 from parity.inputs import Inputs, require_finite
 
 # Rows multiplied together and columns at a time. A CPU is busy with one row's heads, and rows apart do no work outside their windows; a
 # GPU wants large products and few launches (0.27 GB of them at 64 heads).
 _BATCH = {"cpu": (1, 4096), "cuda": (16, 32768)}
-
-Fold = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor, torch.Tensor]]
 
 
 @dataclass(frozen=True)
@@ -79,7 +76,7 @@ def head_sums(exact: Dequantised, rows: slice, *, tile: tuple[int, int] | None =
     """
     device, columns = exact.q.device, exact.kv.shape[0]
     batch, block = tile or _BATCH[device.type]
-    fold = _fold_on(device.type)
+    fold = fused(_fold, device.type)
     shape = (rows.stop - rows.start, columns)
     targets = tuple(torch.zeros(shape, dtype=torch.float64, device=device) for _ in range(3))
     # The scale comes before the ReLU, as the operation is written. Its sign has to; its magnitude may wait until after the sum.
@@ -116,9 +113,3 @@ def _fold(products: torch.Tensor, weights: torch.Tensor, scale: torch.Tensor) ->
         (-terms).clamp(min=0).sum(dim=1) * scale,
         (terms * terms).sum(dim=1) * scale * scale,
     )
-
-
-@functools.cache
-def _fold_on(kind: str) -> Fold:
-    """_fold, on a GPU as one generated kernel: it then reads the products once instead of writing six more arrays of their size."""
-    return torch.compile(_fold, dynamic=True) if kind == "cuda" else _fold  # type: ignore[return-value]

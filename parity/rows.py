@@ -42,7 +42,7 @@ class KernelRows:
 @dataclass(frozen=True)
 class AgreementRows:
     """All rows of one kernel against the other; comparison None where the baseline's -inf are not where they belong. `equal_bits`:
-    share of the logits inside the window that are the same float32."""
+    share of the logits inside the window that are the same float32; `floor` as in KernelRows."""
 
     comparison: Comparison | None = None
     equal_bits: float = 1.0
@@ -70,7 +70,7 @@ def judge_rows(
     ks = judged_ks(case)
     for expected in oracle.blocks():
         blocks = {kernel: logits[expected.rows].to(oracle.device) for kernel, logits in outputs.items()}
-        expected = _refined(oracle, expected, blocks)
+        expected = refined_for(oracle, expected, blocks)
         for kernel, logits in blocks.items():
             part = compare(logits, expected.logits, expected.budget, first_row=expected.rows.start)
             parts.compared.setdefault(kernel, []).append(part)
@@ -97,14 +97,15 @@ def judge_rows(
     return kernels, AgreementRows(comparison, parts.equal / max(1, comparison.elements), floor)
 
 
-def _refined(oracle: Oracle, expected: Expected, blocks: Mapping[str, torch.Tensor]) -> Expected:
+def refined_for(oracle: Oracle, expected: Expected, blocks: Mapping[str, torch.Tensor]) -> Expected:
     """The budget itself wherever a kernel, or the kernels from each other, are further than its floor."""
     if expected.exact:
         return expected
     suspects = [beyond(logits, expected.logits, expected.budget) for logits in blocks.values()]
     if len(blocks) == 2:
         suspects.append(beyond(blocks["flydsl"], blocks["triton"].double(), 2 * expected.budget))
-    return oracle.refined(expected, torch.stack(suspects).any(dim=0))
+    found = [mask for mask in suspects if mask is not None]
+    return oracle.refined(expected, torch.stack(found).any(dim=0)) if found else expected
 
 
 def _top_k(oracle: Oracle, expected: Expected, logits: torch.Tensor, ks: Sequence[int], *, clean: bool) -> list[TopK]:

@@ -67,10 +67,10 @@ def source_options(aiter: str | None, candidate: str | None) -> str:
     return "".join(f" {name}={shlex.quote(value)}" for name, value in given.items() if value)
 
 
-def case_options(depth: str, captured: Sequence[Path]) -> str:
-    """--depth and --captured as they stand on a command line; nothing where they are the default."""
+def case_options(depth: str, seeds: int, captured: Sequence[Path]) -> str:
+    """--depth, --seeds and --captured as they stand on a command line; nothing where they are the default."""
     files = "".join(f" --captured={shlex.quote(str(path))}" for path in captured)
-    return (f" --depth={depth}" if depth != "quick" else "") + files
+    return (f" --depth={depth}" if depth != "quick" else "") + (f" --seeds={seeds}" if seeds != 1 else "") + files
 
 
 def again_command(case: Case, device: Device, options: str) -> str:

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,24 +50,25 @@ class Source:
     flydsl_path: str
 
 
-def own_source() -> Source:
-    """This repository's own two kernels, with the environment's FlyDSL and Triton. SourceError when one is missing."""
+def own_source(kernels: Sequence[str] = tuple(WRAPPERS)) -> Source:
+    """This repository's own kernels, with the environment's FlyDSL and Triton. SourceError when one that `kernels` need is missing."""
     require("triton")
+    flydsl = _version_or_error("flydsl") if "flydsl" in kernels else ""
     modules = {"flydsl": "parity.kernels.own_flydsl", "triton": "parity.kernels.own_triton"}
-    return Source(
-        "own", "own kernels", importlib.metadata.version("logits-parity"), modules, "", _version_or_error("flydsl"), ""
-    )
+    return Source("own", "own kernels", importlib.metadata.version("logits-parity"), modules, "", flydsl, "")
 
 
-def select_source(aiter: str | None, candidate: str | None, *, tell: Callable[[str], None]) -> Source:
-    """The source that the options --aiter and --candidate name. Raises SourceError."""
+def select_source(
+    aiter: str | None, candidate: str | None, *, tell: Callable[[str], None], kernels: Sequence[str] = tuple(WRAPPERS)
+) -> Source:
+    """The source that the options --aiter and --candidate name, of which `kernels` will run. Raises SourceError."""
     if aiter == "" or candidate == "":  # an unset variable of a script; git would take the folder it runs in
         raise SourceError(f"--{'aiter' if aiter == '' else 'candidate'} is empty")
     if aiter is not None:
         return aiter_source(aiter, candidate, tell=tell)
     if candidate is not None:
         raise SourceError("--candidate needs --aiter: it is a revision of that repository")
-    return own_source()
+    return own_source(kernels)
 
 
 def require(*packages: str) -> None:

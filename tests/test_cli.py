@@ -44,6 +44,7 @@ def assert_usage(done: subprocess.CompletedProcess[str], text: str, folder: Path
         (["gate", "--device=tpu"], "invalid choice: 'tpu'"),
         (["gate", "--depth=release"], "--depth=release is for GPUs"),
         (["gate", "--captured=/missing"], "/missing"),
+        (["gate", "--seeds=0"], "--seeds=0: at least 1"),
         (
             ["gate", "--plant=flydsl"],
             "give KERNEL:FAULT with flydsl or triton and one of dropped-relu, start-off-by-one",

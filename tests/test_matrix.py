@@ -138,3 +138,11 @@ def test_captured_files_are_checked(tmp_path: Path) -> None:
         captured_case(captured_file(tmp_path / "without"))
     with pytest.raises(OSError, match="missing"):
         captured_case(tmp_path / "missing")
+
+
+def test_seeds_repeat_every_case_with_other_inputs() -> None:
+    cases = chosen_cases("quick", [], EXECUTOR, seeds=3)
+    assert cases[: len(quick_cases())] == quick_cases() and len(cases) == 3 * len(quick_cases())
+    assert {case.seed for case in cases} == {0, 1, 2}
+    with pytest.raises(ValueError, match="--seeds=0: at least 1"):
+        chosen_cases("quick", [], EXECUTOR, seeds=0)
