@@ -28,6 +28,7 @@ import torch
 
 from parity.contract import row_named
 from parity.contract_calls import observe
+from parity.devices import gpu_error
 from parity.inputs import Inputs
 from parity.kernels.arguments import ROW_ALIGN
 from parity.selector import select
@@ -101,12 +102,11 @@ class DeviceLost(Exception):
 
 def of_runtime(error: RuntimeError) -> Exception:
     """What a RuntimeError of torch means: a fault of the kernel, a lost GPU, or (any other) itself."""
-    text = str(error)
-    if "HIP error" not in text and "CUDA error" not in text:
+    line = gpu_error(error)
+    if not line:
         return error
-    line = text.splitlines()[0]
     faults = ("illegal memory access", "illegal address", "misaligned address", "illegal instruction", "launch failure")
-    return KernelFault(line) if any(fault in text for fault in faults) else DeviceLost(line)
+    return KernelFault(line) if any(fault in line for fault in faults) else DeviceLost(line)
 
 
 @dataclass(frozen=True)
