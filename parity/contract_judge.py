@@ -18,8 +18,8 @@ from parity.compare import Finding, compare, number
 from parity.contract import Row, row_inputs
 from parity.evidence import Record
 from parity.inputs import Inputs
+from parity.launchers.record import STREAM
 from parity.reference import reference_logits
-from parity.worker import STREAM
 
 CHECK = "contract"
 _FAULTS = ("kernel-fault", "unwritten", "input-modified", "crash")

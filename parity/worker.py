@@ -31,13 +31,14 @@ from parity.contract_calls import observe
 from parity.devices import gpu_error
 from parity.inputs import Inputs
 from parity.kernels.arguments import ROW_ALIGN
+from parity.launchers.record import STREAM, CallRecord
+from parity.planted import AROUND, SELECTIONS, planted
 from parity.selector import select
 from parity.sources import WRAPPERS, Source
 
 Wrapper = Callable[..., torch.Tensor]
 Result = tuple[torch.Tensor, list[dict[str, Any]]]
 
-STREAM = 0x5EA  # the current stream in the executor: a handle that is nobody's, so that a launch elsewhere shows
 _BLOCK = 1 << 26  # elements of a result copied at a time
 
 
@@ -164,8 +165,6 @@ class ExecutorDevice:
     def _called(
         self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], arguments: tuple[Any, ...], options: dict[str, Any]
     ) -> torch.Tensor:
-        from parity.launchers.record import CallRecord
-
         self._call = CallRecord(tensors, earlier=self._call)
         with self._call:
             logits = wrapper(*arguments, **options)
@@ -313,7 +312,11 @@ def _answer(request: dict[str, Any], device: ExecutorDevice | GpuDevice, wrapper
             device,
             lambda tensor, name: _save(tensor, Path(request["outputs"]) / name),
         )
-    options = {} if request["plant"] is None else {"plant": request["plant"]}
+    plant, options = request["plant"], {}
+    if plant in AROUND:
+        wrapper = planted(wrapper, plant)
+    elif plant is not None and plant not in SELECTIONS:
+        options = {"plant": plant}  # compiled into an own kernel
     # A first call with other contents: a wrapper that keeps something by shape then answers the judged calls with it.
     _call(device, wrapper, _other_contents(inputs), options)
     started, launches, outputs, selected = time.perf_counter(), [], [], ""
@@ -330,7 +333,10 @@ def _select(logits: torch.Tensor, inputs: Inputs, request: dict[str, Any]) -> st
     """The tokens that a selector takes from these logits, where they are; the name of the .npy file, int32 [M,k]."""
     starts, ends = (bound.to(logits.device) for bound in (inputs.starts, inputs.ends))
     path = Path(request["outputs"]) / "selected.npy"
-    np.save(path, select(logits, starts, ends, request["k"]).cpu().numpy())
+    chosen = select(logits, starts, ends, request["k"])
+    if request["plant"] in SELECTIONS:
+        chosen = SELECTIONS[request["plant"]](chosen, logits, starts)
+    np.save(path, chosen.cpu().numpy())
     return str(path)
 
 

@@ -15,9 +15,9 @@ from parity.contract import ARGUMENTS, INT_MAX, INT_MIN, Row, contract, row_inpu
 from parity.contract_calls import POISON, arguments_of, plain_arguments
 from parity.contract_judge import findings_of, judge_row
 from parity.devices import Device
+from parity.launchers.record import STREAM
 from parity.reference import reference_logits
 from parity.run import arms_of
-from parity.worker import STREAM
 from tests.conftest import WRAPPER, made_up_source
 
 ROWS = contract()

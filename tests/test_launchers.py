@@ -6,10 +6,12 @@ from __future__ import annotations
 import gc
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
+from parity.gfx942 import Allocation, Examined, Fidelity, LaunchReport
 from parity.launchers.record import CallRecord
 from tests.conftest import python
 
@@ -20,6 +22,7 @@ import torch, triton
 import triton.language as tl
 from parity.gfx942 import ExecutionFault
 from parity.launchers import triton_
+from parity.gfx942 import Allocation, Examined, Fidelity, LaunchReport
 from parity.launchers.record import CallRecord
 
 call = None
@@ -88,16 +91,16 @@ def test_a_record_remembers_what_is_alive_and_forgets_what_is_not() -> None:
         address = gone.data_ptr()
         del gone
         gc.collect()
-        live = {allocation.name for allocation in record._live().values()}
+        live = {allocation.name for _, allocation in record.live().values()}
     assert "given" in live
     assert any("full" in name for name in live)
-    assert address not in record._live()
-    assert made.untyped_storage().data_ptr() in record._live()
+    assert address not in record.live()
+    assert made.untyped_storage().data_ptr() in record.live()
 
 
 def undefined_bytes(record: CallRecord, tensor: torch.Tensor) -> int:
     """How many bytes of the tensor's storage count as unwritten."""
-    known = record._live()[tensor.untyped_storage().data_ptr()]
+    known = record.live()[tensor.untyped_storage().data_ptr()][1]
     return 0 if known.undefined is None else int((known.undefined != 0).sum())
 
 
@@ -118,7 +121,7 @@ def test_unwritten_elements_of_a_result_are_counted_in_its_view_only() -> None:
     with CallRecord({}) as record:
         padded = torch.empty(4, 16)
         view = padded[:, :10]
-    known = record._live()[padded.untyped_storage().data_ptr()]
+    known = record.live()[padded.untyped_storage().data_ptr()][1]
     assert known.undefined is not None
     assert record.unwritten(view) == 40
     written = known.undefined.reshape(4, 64)
@@ -126,3 +129,29 @@ def test_unwritten_elements_of_a_result_are_counted_in_its_view_only() -> None:
     assert (record.unwritten(view), record.unwritten(padded)) == (0, 24)
     written[2, 7] = 0x80  # one bit of one byte
     assert record.unwritten(view) == 1
+
+
+def test_memory_that_only_a_cycle_holds_stays_while_a_launch_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python may collect the cycle in the middle of a launch, which then would restore memory that is somebody else's."""
+    seen = []
+
+    def collecting(
+        kernel: object, arguments: object, grid: object, block: object, memory: list[Allocation], **options: object
+    ) -> Examined:
+        gc.collect()
+        seen.extend(allocation.name for allocation in memory if allocation.address in record.live())
+        return Examined(LaunchReport(1, 0, 1, Fidelity(1, 0, 0), ()), None)
+
+    monkeypatch.setattr("parity.launchers.record.examine", collecting)
+    gc.disable()
+    try:
+        with CallRecord({}) as record:
+            held: list[object] = [torch.ones(100_000)]
+            held.append(held)
+            del held
+        record.launch(SimpleNamespace(name="none", sha256=""), [], (1, 1, 1), (64, 1, 1))  # type: ignore[arg-type]
+    finally:
+        gc.enable()
+    assert any("ones" in name for name in seen)
+    gc.collect()
+    assert not record.live()

@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_leaves
 from parity.gfx942 import Allocation, Kernel, LaunchReport, examine
 
 Dims = tuple[int, int, int]
+STREAM = 0x5EA  # the current stream in the executor: a handle that is nobody's, so that a launch elsewhere shows
 # Operators that give memory which nobody has written yet.
 _EMPTY = {f"aten::{name}" for name in ("empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided")}
 
@@ -82,21 +83,23 @@ class CallRecord(TorchDispatchMode):
 
     def _remember(self, tensor: torch.Tensor, name: str, *, initialised: bool = True) -> None:
         storage = tensor.untyped_storage()
-        if storage.nbytes() and storage.data_ptr() not in self._live():
+        if storage.nbytes() and storage.data_ptr() not in self.live():
             allocation = Allocation(name, storage.data_ptr(), storage.nbytes(), initialised=initialised)
             self._storages[storage.data_ptr()] = _Storage(weakref.ref(storage), allocation)
 
-    def _live(self) -> dict[int, Allocation]:
-        """Allocations whose storage is alive and has not been resized, by address."""
+    def live(self) -> dict[int, tuple[Any, Allocation]]:
+        """Storage and allocation, by address, of those whose storage is alive and has not been resized. Whoever touches the memory keeps
+        the storages meanwhile: what only a cycle of references holds goes whenever Python collects it."""
         alive = {}
         for address, known in self._storages.items():
             storage = known.reference()
             if storage is not None and storage.data_ptr() == address and storage.nbytes() == known.allocation.size:
-                alive[address] = known.allocation
+                alive[address] = (storage, known.allocation)
         return alive
 
     def _known(self, tensor: torch.Tensor) -> Allocation | None:
-        return self._live().get(tensor.untyped_storage().data_ptr())
+        found = self.live().get(tensor.untyped_storage().data_ptr())
+        return None if found is None else found[1]
 
     def wrote(self, tensor: torch.Tensor) -> bool:
         """Whether a launch of this call stored to the tensor's storage."""
@@ -126,7 +129,8 @@ class CallRecord(TorchDispatchMode):
         stream: int | None = None,
     ) -> None:
         """Execute one launch on the live storages. Raises what launch() does; launchers keep it in `failure`."""
-        memory = list(self._live().values())
+        alive = self.live()  # held until the launch is over
+        memory = [allocation for _, allocation in alive.values()]
         seed = self._seeds = self._seeds + 1  # another shuffled order for every launch
         found = examine(kernel, arguments, grid, block, memory, dynamic_lds=dynamic_lds, schedules=[seed])
         record = LaunchRecord(
