@@ -26,6 +26,7 @@ import numpy as np
 import torch
 
 from parity.devices import Device
+from parity.gfx942.mutation import Mutation
 from parity.inputs import Inputs
 from parity.sources import Source
 
@@ -53,6 +54,7 @@ class Run:
     selected: torch.Tensor | None
     launches: tuple[dict[str, Any], ...]
     seconds: float
+    code: tuple[dict[str, Any], ...] = ()  # of each launched kernel, where `code` was asked for (parity.gfx942.mutation.Code)
 
 
 class Arm:
@@ -94,8 +96,19 @@ class Arm:
         self.provenance = self._ask(setup)
         return self.provenance
 
-    def run(self, inputs: Inputs, *, k: int = 1, repeats: int = 1, plant: str | None = None) -> Run:
-        """Call the wrapper `repeats` times on the same inputs, and select k tokens a row. Raises ArmError; after a crash the next run starts anew."""
+    def run(
+        self,
+        inputs: Inputs,
+        *,
+        k: int = 1,
+        repeats: int = 1,
+        plant: str | None = None,
+        mutation: Mutation | None = None,
+        code: bool = False,
+    ) -> Run:
+        """Call the wrapper `repeats` times on the same inputs, and select k tokens a row. Raises ArmError; after a crash the next run starts anew.
+
+        mutation: change one instruction of the kernel that it applies to (executor). code: also give the code of what was launched."""
         if self._process is None:
             self.start()
         path, outputs = self._folder / "inputs.npz", self._folder / "outputs"
@@ -104,10 +117,15 @@ class Arm:
             inputs.save(path)
         except OSError as error:
             raise ArmError("no-space", f"cannot write the inputs: {error.strerror}") from None
-        reply = self._ask({"inputs": str(path), "outputs": str(outputs), "k": k, "repeats": repeats, "plant": plant})
+        request = {"inputs": str(path), "outputs": str(outputs), "k": k, "repeats": repeats, "plant": plant, "code": code}
+        reply = self._ask(request | {"mutation": asdict(mutation) if mutation else None})
         selected = _loaded(reply["selected"]) if reply["selected"] else None
         return Run(
-            tuple(_loaded(name) for name in reply["outputs"]), selected, tuple(reply["launches"]), reply["seconds"]
+            tuple(_loaded(name) for name in reply["outputs"]),
+            selected,
+            tuple(reply["launches"]),
+            reply["seconds"],
+            tuple(reply["code"]) if code else (),
         )
 
     def _environment(self) -> dict[str, str]:

@@ -113,6 +113,7 @@ class ExecutorDevice:
 
     def __init__(self, kernel: str) -> None:
         self._call: Any = None
+        self.mutation: Any = None  # a parity.gfx942.mutation.Mutation of what the next calls launch
         if kernel == "triton":
             from parity.launchers import triton_
 
@@ -129,7 +130,7 @@ class ExecutorDevice:
         """Logits and launches of one call. Raises NoLaunch unless a launch wrote to the memory that is returned."""
         from parity.launchers.record import CallRecord
 
-        self._call = CallRecord(tensors, earlier=self._call)
+        self._call = CallRecord(tensors, earlier=self._call, mutation=self.mutation)
         with self._call:
             logits = wrapper(*tensors.values(), **options)
         if self._call.failure is not None:
@@ -144,6 +145,12 @@ class ExecutorDevice:
         if unwritten:
             raise Unwritten(f"{unwritten:,} of {logits.numel():,} logits were never written")
         return logits, [asdict(launch) for launch in self._call.launches]
+
+    def code(self) -> list[dict[str, Any]]:
+        """Of each kernel that the last call launched, what mutants are drawn from (parity.gfx942.mutation.Code)."""
+        from parity.gfx942.mutation import code_of
+
+        return [code_of(kernel).to_json() for kernel in self._call.kernels.values()]
 
 
 class GpuDevice:
@@ -266,6 +273,7 @@ def _other_contents(inputs: Inputs) -> Inputs:
 def _answer(request: dict[str, Any], device: ExecutorDevice | GpuDevice, wrapper: Wrapper) -> dict[str, Any]:
     inputs = Inputs.load(Path(request["inputs"]))
     options = {} if request["plant"] is None else {"plant": request["plant"]}
+    _mutate(device, request["mutation"])
     # A first call with other contents: a wrapper that keeps something by shape then answers the judged calls with it.
     _call(device, wrapper, _other_contents(inputs), options)
     started, launches, outputs, selected = time.perf_counter(), [], [], ""
@@ -275,7 +283,21 @@ def _answer(request: dict[str, Any], device: ExecutorDevice | GpuDevice, wrapper
         outputs.append(_save(logits, Path(request["outputs"]) / str(number)))
         if number == 0 and outputs[0].endswith(".npy") and logits.shape == (inputs.q.shape[0], inputs.kv.shape[0]):
             selected = _select(logits, inputs, request)
-    return {"outputs": outputs, "launches": launches, "selected": selected, "seconds": time.perf_counter() - started}
+    reply = {"outputs": outputs, "launches": launches, "selected": selected, "seconds": time.perf_counter() - started}
+    if request["code"]:
+        assert isinstance(device, ExecutorDevice)
+        reply["code"] = device.code()
+    return reply
+
+
+def _mutate(device: ExecutorDevice | GpuDevice, mutation: dict[str, Any] | None) -> None:
+    """Change the kernel of the next calls, or (None) leave it as it is."""
+    if isinstance(device, ExecutorDevice):
+        from parity.gfx942.mutation import Mutation
+
+        device.mutation = None if mutation is None else Mutation(**mutation)
+    elif mutation is not None:
+        raise ValueError("machine code is changed in the executor only")
 
 
 def _select(logits: torch.Tensor, inputs: Inputs, request: dict[str, Any]) -> str:

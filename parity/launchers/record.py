@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from parity.gfx942 import Allocation, Kernel, LaunchReport, examine
+from parity.gfx942.mutation import Mutation, mutated
 
 Dims = tuple[int, int, int]
 # Operators that give memory which nobody has written yet.
@@ -22,7 +23,9 @@ _EMPTY = {f"aten::{name}" for name in ("empty", "empty_strided", "empty_like", "
 @dataclass(frozen=True)
 class LaunchRecord:
     """One launch: kernel symbol, SHA-256 of its code object, grid, block, what was executed, and whether an approximate value
-    (v_rcp_f32 and the like) reached memory: None when there was none, else found by moving each by its error bound."""
+    (v_rcp_f32 and the like) reached memory: None when there was none, else found by moving each by its error bound.
+
+    mutation: None; or the one changed instruction of a mutant, whose sha256 is then no code object's: no evidence about the kernel."""
 
     symbol: str
     sha256: str
@@ -30,6 +33,7 @@ class LaunchRecord:
     block: Dims
     report: LaunchReport
     approximation_shows: bool | None = None
+    mutation: str | None = None
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,12 @@ class CallRecord(TorchDispatchMode):
     `failure` holds what a launch raised: host code between the wrapper and the launch is C and cannot carry a Python exception.
     """
 
-    def __init__(self, tensors: dict[str, torch.Tensor], *, earlier: CallRecord | None = None) -> None:
+    def __init__(
+        self, tensors: dict[str, torch.Tensor], *, earlier: CallRecord | None = None, mutation: Mutation | None = None
+    ) -> None:
         super().__init__()
+        self._mutation = mutation
+        self.kernels: dict[tuple[str, str], Kernel] = {}  # launched, by SHA-256 and symbol, as they were given
         self.launches: list[LaunchRecord] = []
         self.failure: BaseException | None = None
         # what an earlier call left alive (a wrapper may keep a workspace) is still memory of the device
@@ -112,9 +120,14 @@ class CallRecord(TorchDispatchMode):
     def launch(
         self, kernel: Kernel, arguments: Sequence[bytes], grid: Dims, block: Dims, *, dynamic_lds: int = 0
     ) -> None:
-        """Execute one launch on the live storages. Raises what launch() does; launchers keep it in `failure`."""
+        """Execute one launch on the live storages, of the mutant where the kernel is the one that `mutation` applies to. Raises what
+        launch() does; launchers keep it in `failure`."""
+        self.kernels[kernel.sha256, kernel.name] = kernel
+        note = None
+        if self._mutation and (kernel.sha256, kernel.name) == (self._mutation.sha256, self._mutation.symbol):
+            kernel, note = mutated(kernel, self._mutation), str(self._mutation)
         memory = list(self._live().values())
         seed = self._seeds = self._seeds + 1  # another shuffled order for every launch
         found = examine(kernel, arguments, grid, block, memory, dynamic_lds=dynamic_lds, schedules=[seed])
-        record = LaunchRecord(kernel.name, kernel.sha256, grid, block, found.report, found.approximation_shows)
+        record = LaunchRecord(kernel.name, kernel.sha256, grid, block, found.report, found.approximation_shows, note)
         self.launches.append(record)
