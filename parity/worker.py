@@ -133,8 +133,12 @@ class ExecutorDevice:
         self._call = CallRecord(tensors, earlier=self._call, mutation=self.mutation)
         with self._call:
             logits = wrapper(*tensors.values(), **options)
-        if self._call.failure is not None:
-            raise self._call.failure
+        failure, self._call.failure = self._call.failure, None
+        if failure is not None:
+            try:
+                raise failure
+            finally:
+                del failure  # its traceback holds this frame, and all tensors of the call would wait for the garbage collector
         if not self._call.launches:
             raise NoLaunch(
                 "the wrapper returned logits and launched no kernel: a fallback, or a launch that went elsewhere"

@@ -126,8 +126,11 @@ class CallRecord(TorchDispatchMode):
         note = None
         if self._mutation and (kernel.sha256, kernel.name) == (self._mutation.sha256, self._mutation.symbol):
             kernel, note = mutated(kernel, self._mutation), str(self._mutation)
+        # What is listed must outlive the launch: tensors in a cycle that waits for the garbage collector are alive, and it may come.
+        held = [known.reference() for known in self._storages.values()]
         memory = list(self._live().values())
         seed = self._seeds = self._seeds + 1  # another shuffled order for every launch
         found = examine(kernel, arguments, grid, block, memory, dynamic_lds=dynamic_lds, schedules=[seed])
         record = LaunchRecord(kernel.name, kernel.sha256, grid, block, found.report, found.approximation_shows, note)
         self.launches.append(record)
+        del held
