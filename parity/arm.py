@@ -48,13 +48,14 @@ class ArmError(Exception):
 @dataclass(frozen=True)
 class Run:
     """outputs: logits float32 [M, N] of each repeat; selected: int32 [M, k], what selector.select made of the first, None where
-    they are no such logits; launches: symbol, sha256, grid, ... of each launch (executor only)."""
+    they are no such logits; launches: symbol, sha256, grid, ... of each launch (executor only). code: of each launched kernel, where
+    it was asked for (as gfx942.mutation.Code.to_json gives it)."""
 
     outputs: tuple[torch.Tensor, ...]
     selected: torch.Tensor | None
     launches: tuple[dict[str, Any], ...]
     seconds: float
-    code: tuple[dict[str, Any], ...] = ()  # of each launched kernel, where `code` was asked for (parity.gfx942.mutation.Code)
+    code: tuple[dict[str, Any], ...] = ()
 
 
 class Arm:
@@ -117,7 +118,14 @@ class Arm:
             inputs.save(path)
         except OSError as error:
             raise ArmError("no-space", f"cannot write the inputs: {error.strerror}") from None
-        request = {"inputs": str(path), "outputs": str(outputs), "k": k, "repeats": repeats, "plant": plant, "code": code}
+        request = {
+            "inputs": str(path),
+            "outputs": str(outputs),
+            "k": k,
+            "repeats": repeats,
+            "plant": plant,
+            "code": code,
+        }
         reply = self._ask(request | {"mutation": asdict(mutation) if mutation else None})
         selected = _loaded(reply["selected"]) if reply["selected"] else None
         return Run(

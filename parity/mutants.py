@@ -90,7 +90,11 @@ def judge_mutant(mutation: Mutation, arm: Arm, others: Mapping[str, Arm], cleans
     for clean in cleans:
         changed = ChangedArm(arm, mutation)
         kept = {kernel: KeptArm(other, clean.runs[kernel]) for kernel, other in others.items() if kernel in clean.runs}
-        arms = {kernel: changed if kernel == arm.kernel else kept[kernel] for kernel in KERNELS if kernel in {arm.kernel, *kept}}
+        arms = {
+            kernel: changed if kernel == arm.kernel else kept[kernel]
+            for kernel in KERNELS
+            if kernel in {arm.kernel, *kept}
+        }
         records = judge_case(clean.case, arms)  # type: ignore[arg-type]  # what it uses of an Arm, they have
         found = verdict_of(records)
         if found is not None:
@@ -128,7 +132,11 @@ def _check_name(record: Record) -> str:
 def same_bits(actual: Run, expected: Run) -> bool:
     """Whether the first outputs are the same bits (NaN included)."""
     left, right = actual.outputs[0], expected.outputs[0]
-    return left.dtype == right.dtype and left.shape == right.shape and torch.equal(left.view(torch.int32), right.view(torch.int32))
+    return (
+        left.dtype == right.dtype
+        and left.shape == right.shape
+        and torch.equal(left.view(torch.int32), right.view(torch.int32))
+    )
 
 
 def reaches(arm: Arm, stop: Mutation, case: Case) -> bool:

@@ -103,7 +103,9 @@ def run_campaign(
         cleans, codes, left_out = _clean_runs(arms[0], others, cases)
         campaign = Campaign(kernel, source.label, seed, wanted, len(codes), len(cleans), left_out=left_out)
         bench = _Bench(arms, others, cleans, Harder(more))
-        tell(f"{len(codes)} kernels of {sum(len(code.instructions) for code in codes)} instructions in {len(cleans)} cases")
+        tell(
+            f"{len(codes)} kernels of {sum(len(code.instructions) for code in codes)} instructions in {len(cleans)} cases"
+        )
         try:
             _fill(campaign, bench, draw(codes, seed), started, tell, keep)
             campaign.complete = True
@@ -125,10 +127,14 @@ def _started(source: Source, kernel: str) -> Arm:
     return arm
 
 
-def _clean_runs(arm: Arm, others: Mapping[str, Arm], cases: Sequence[Case]) -> tuple[list[Clean], list[Code], list[str]]:
+def _clean_runs(
+    arm: Arm, others: Mapping[str, Arm], cases: Sequence[Case]
+) -> tuple[list[Clean], list[Code], list[str]]:
     """Of the cases that the unchanged kernels pass: their runs, cheapest first; all code that the first arm launched in them; and why
     others were left out. Trouble when none is left."""
-    cleans, codes, left_out = [], {}, []
+    cleans: list[Clean] = []
+    codes: dict[tuple[str, str], Code] = {}
+    left_out: list[str] = []
     for case in cases:
         try:
             runs = {each.kernel: clean_run(each, case) for each in (arm, *others.values())}
@@ -177,7 +183,12 @@ class _Bench:
 
 
 def _fill(
-    campaign: Campaign, bench: _Bench, drawn: Iterator[Mutation], started: float, tell: Tell, keep: Callable[[Campaign], None]
+    campaign: Campaign,
+    bench: _Bench,
+    drawn: Iterator[Mutation],
+    started: float,
+    tell: Tell,
+    keep: Callable[[Campaign], None],
 ) -> None:
     """Try mutants until `wanted` are known; the same ones in the same order whatever arm is faster."""
     told = time.monotonic()
@@ -185,7 +196,8 @@ def _fill(
     try:
         while len(campaign.mutants) < campaign.wanted:
             batch: list[Future[Outcome]] = [
-                pool.submit(bench.try_one, mutation) for mutation in islice(drawn, campaign.wanted - len(campaign.mutants))
+                pool.submit(bench.try_one, mutation)
+                for mutation in islice(drawn, campaign.wanted - len(campaign.mutants))
             ]
             if not batch:
                 raise Trouble(f"the code has only {len(campaign.mutants)} mutants")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why a mutant survived the quick cases: found by running it on harder cases of the same code and by asking whether it was reached.
 
-    equivalent     every output bit is the kernel's own, in the quick and in the harder cases
-    within budget  bits differ, and every logit stays within its budget: a correct kernel by definition
-    not reached    no case executes the instruction
-    gap            a harder case catches it: the quick cases lack that case
+equivalent     every output bit is the kernel's own, in the quick and in the harder cases
+within budget  bits differ, and every logit stays within its budget: a correct kernel by definition
+not reached    no case executes the instruction
+gap            a harder case catches it: the quick cases lack that case
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from dataclasses import replace
 from parity.arm import Arm, ArmError
 from parity.cases import Case
 from parity.gfx942.mutation import probe
-from parity.matrix import cases_of
-from parity.mutants import Clean, Outcome, clean_run, judge_mutant, reaches
+from parity.inputs import build_inputs
+from parity.mutants import ChangedArm, Clean, Outcome, clean_run, judge_mutant, reaches, same_bits
 from parity.windows import WINDOWS
 
 REASONS = ("equivalent", "within budget", "not reached", "gap")
@@ -39,7 +39,8 @@ class Harder:
             if code not in self._known:
                 found = [self._clean(arm, case) for case in harder_cases([clean.case for clean in quick], self._cases)]
                 self._known[code] = sorted(
-                    (clean for clean in found if clean is not None and code in clean.launched), key=lambda clean: clean.seconds
+                    (clean for clean in found if clean is not None and code in clean.launched),
+                    key=lambda clean: clean.seconds,
                 )
             return list(self._known[code])
 
@@ -71,21 +72,33 @@ def harder_cases(quick: Sequence[Case], more: Sequence[Case]) -> list[Case]:
 
 
 def classify(outcome: Outcome, arm: Arm, quick: Sequence[Clean], harder: Sequence[Clean]) -> Outcome:
-    """The survivor with its reason and the evidence for it."""
-    later = judge_mutant(outcome.mutation, arm, {}, harder)
-    while later.state == "unsupported":  # says nothing; the cases behind it may
-        at = [clean.case.id for clean in harder].index(later.case)
-        harder = [*harder[:at], *harder[at + 1 :]]
-        later = judge_mutant(outcome.mutation, arm, {}, harder)
-    if later.state == "caught":
-        text = f"{later.check} in {later.case}: {later.text}"
-        return replace(outcome, reason="gap", evidence=text)
+    """The survivor with its reason and the evidence for it. Raises Trouble."""
+    differs = list(outcome.differs)
+    for clean in harder:
+        found = _try(outcome, arm, clean)
+        if found and found.state == "caught":
+            return replace(outcome, reason="gap", evidence=f"{found.check} in {found.case}: {found.text}")
+        differs += found.differs if found else ()
     stop = probe(outcome.mutation)
     in_quick = any(reaches(arm, stop, clean.case) for clean in quick)
     if not in_quick and not any(reaches(arm, stop, clean.case) for clean in harder):
         return replace(outcome, reason="not reached", evidence=f"by {len(quick)} quick and {len(harder)} harder cases")
-    differs = outcome.differs + later.differs
-    runs = f"{len(quick)} quick and {len(harder)} harder cases" + ("" if in_quick else ", reached in the harder ones only")
+    runs = f"{len(quick)} quick and {len(harder)} harder cases" + (
+        "" if in_quick else ", reached in the harder ones only"
+    )
     if differs:
-        return replace(outcome, reason="within budget", evidence=f"bits differ in {len(differs)} of {runs}; {differs[0]}")
-    return replace(outcome, reason="equivalent", evidence=f"bits equal in {runs}")
+        return replace(
+            outcome, reason="within budget", evidence=f"bits differ in {len(differs)} of {runs}; {differs[0]}"
+        )
+    watched = "; no register was read before it was filled" if outcome.mutation.kind == "wait" else ""
+    return replace(outcome, reason="equivalent", evidence=f"bits equal in {runs}{watched}")
+
+
+def _try(outcome: Outcome, arm: Arm, clean: Clean) -> Outcome | None:
+    """The mutant in one harder case, judged only where its bits are not the kernel's; None where they are."""
+    changed = ChangedArm(arm, outcome.mutation)
+    try:
+        run = changed.run(build_inputs(clean.case), k=clean.case.topk)
+    except ArmError:
+        return judge_mutant(outcome.mutation, arm, {}, [clean])
+    return None if same_bits(run, clean.runs[arm.kernel]) else judge_mutant(outcome.mutation, arm, {}, [clean])

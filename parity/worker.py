@@ -138,7 +138,7 @@ class ExecutorDevice:
             try:
                 raise failure
             finally:
-                del failure  # its traceback holds this frame, and all tensors of the call would wait for the garbage collector
+                del failure  # else its traceback and this frame hold each other, and with them all tensors of the call
         if not self._call.launches:
             raise NoLaunch(
                 "the wrapper returned logits and launched no kernel: a fallback, or a launch that went elsewhere"

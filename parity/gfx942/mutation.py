@@ -76,7 +76,9 @@ class Code:
 def code_of(kernel: Kernel) -> Code:
     """The instructions of a kernel in the order of their addresses, without those that the executor refuses."""
     program = program_for(kernel)
-    known = [part for number, part in enumerate(program.instructions) if part is not None and number not in program.refused]
+    known = [
+        part for number, part in enumerate(program.instructions) if part is not None and number not in program.refused
+    ]
     ordered = tuple(sorted(known, key=lambda instruction: instruction.pc))
     lines = {part.pc: kernel.lines[part.pc] for part in ordered if part.pc in kernel.lines}
     return Code(kernel.sha256, kernel.name, ordered, kernel.vgprs, kernel.accum_offset, lines)
@@ -102,7 +104,9 @@ def probe(mutation: Mutation) -> Mutation:
 def mutants_at(code: Code, instruction: Instruction) -> list[Mutation]:
     """Every mutant of one instruction that the executor can tell from it."""
     made = (_mutation(code, instruction, edit) for edit in edits(instruction))
-    return list({part.new_code: part for part in made if part is not None}.values())  # two kinds may come to the same bytes
+    return list(
+        {part.new_code: part for part in made if part is not None}.values()
+    )  # two kinds may come to the same bytes
 
 
 def _mutation(code: Code, instruction: Instruction, edit: Edit) -> Mutation | None:
@@ -182,7 +186,9 @@ def _only(before: Instruction, after: Instruction, edit: Edit) -> bool:
     names = before.fields.keys() | after.fields.keys()
     differ = {name for name in names if before.fields.get(name) != after.fields.get(name)}
     same_name = before.name == after.name
-    return before.format == after.format and (not differ and not same_name if changed == {"op"} else same_name and differ == changed)
+    return before.format == after.format and (
+        not differ and not same_name if changed == {"op"} else same_name and differ == changed
+    )
 
 
 def _step(code: Code, instruction: Instruction) -> bytes | None:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """All one-instruction edits of a decoded instruction, by kind. An edit is new words of the same length; none is judged here.
 
-    operand     a register one off, another source, two sources swapped, a sign flipped
-    opcode      the mnemonic of a slip: add for sub, max for min, le for lt, a wider load
-    immediate   an inline constant or an offset one off, a bit of a literal flipped
-    wait        s_waitcnt without effect or with one counter relaxed, wait states fewer
-    barrier     s_barrier without effect
-    lanes       another DPP or swizzle pattern, another half or byte selected
-    drop        an instruction without effect
-    branch      a condition turned round, always or never taken
+operand     a register one off, another source, two sources swapped, a sign flipped
+opcode      the mnemonic of a slip: add for sub, max for min, le for lt, a wider load
+immediate   an inline constant or an offset one off, a bit of a literal flipped
+wait        s_waitcnt without effect or with one counter relaxed, wait states fewer
+barrier     s_barrier without effect
+lanes       another DPP or swizzle pattern, another half or byte selected
+drop        an instruction without effect
+branch      a condition turned round, always or never taken
 """
 
 from __future__ import annotations
@@ -27,8 +27,22 @@ _SOURCES = ("src0", "src1", "src2", "ssrc0", "ssrc1", "vsrc1", "soffset")
 _REGISTERS = ("vdst", "sdst", "sbase", "addr", "data", "data0", "data1", "saddr", "vaddr", "vdata", "srsrc")
 _OFFSETS = ("offset", "offset0", "offset1")
 # No effect on what is computed: they time, hint or keep caches (program.py steps over them).
-_IDLE = ("s_nop", "s_setprio", "s_sleep", "v_nop", "s_icache_inv", "s_dcache_wb", "buffer_wbl2", "buffer_inv", "s_endpgm")
-_OPPOSITE = {"s_cbranch_scc0": "s_cbranch_scc1", "s_cbranch_vccz": "s_cbranch_vccnz", "s_cbranch_execz": "s_cbranch_execnz"}
+_IDLE = (
+    "s_nop",
+    "s_setprio",
+    "s_sleep",
+    "v_nop",
+    "s_icache_inv",
+    "s_dcache_wb",
+    "buffer_wbl2",
+    "buffer_inv",
+    "s_endpgm",
+)
+_OPPOSITE = {
+    "s_cbranch_scc0": "s_cbranch_scc1",
+    "s_cbranch_vccz": "s_cbranch_vccnz",
+    "s_cbranch_execz": "s_cbranch_execnz",
+}
 _OPPOSITE |= {after: before for before, after in _OPPOSITE.items()}
 
 
@@ -95,7 +109,7 @@ def _operands(instruction: Instruction) -> Iterator[Edit]:
     present = _present(instruction, _SOURCES)
     for field in present:
         for other in present:
-            if places(instruction)[field][2] == places(instruction)[other][2] and LITERAL != instruction.fields[other]:
+            if places(instruction)[field][2] == places(instruction)[other][2] and instruction.fields[other] != LITERAL:
                 yield from _put(instruction, "operand", field, instruction.fields[other], f"{other} for {field}")
     for field in _present(instruction, ("neg", "abs", "neg_hi")):
         for index in range(3):
@@ -174,7 +188,9 @@ def _waits(instruction: Instruction) -> Iterator[Edit]:
         changed = value & ~0xC00F | (count & 15) | count >> 4 << 14
         yield from _put(instruction, "wait", "simm16", changed, f"vmcnt {vm} relaxed to {count}")
     for count in sorted({lgkm + 1, 15}) if lgkm < 15 else ():
-        yield from _put(instruction, "wait", "simm16", value & ~0xF00 | count << 8, f"lgkmcnt {lgkm} relaxed to {count}")
+        yield from _put(
+            instruction, "wait", "simm16", value & ~0xF00 | count << 8, f"lgkmcnt {lgkm} relaxed to {count}"
+        )
 
 
 def _branches(instruction: Instruction) -> Iterator[Edit]:

@@ -27,7 +27,9 @@ def as_text(campaign: Campaign) -> str:
         if some:
             reasons = Counter(outcome.reason for outcome in some)
             caught = sum(outcome.state == "caught" for outcome in some)
-            lines.append(f"{kind:10} {len(some):8} {caught:8} " + " ".join(f"{reasons[reason]:14}" for reason in REASONS))
+            lines.append(
+                f"{kind:10} {len(some):8} {caught:8} " + " ".join(f"{reasons[reason]:14}" for reason in REASONS)
+            )
     lines += ["", "caught by"]
     checks = Counter(outcome.check for outcome in campaign.mutants if outcome.state == "caught")
     lines += [f"{count:8}  {check}" for check, count in checks.most_common()]
