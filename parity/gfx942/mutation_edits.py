@@ -182,8 +182,9 @@ def _waits(instruction: Instruction) -> Iterator[Edit]:
             if 0 <= states < value:
                 yield from _put(instruction, "wait", "simm16", states, f"{value - states} wait states fewer")
         return
-    yield Edit("wait", "", "dropped", (NOP,))
     vm, lgkm = (value & 15) | value >> 14 << 4, value >> 8 & 15
+    if (vm, lgkm) != (63, 15):
+        yield Edit("wait", "", "dropped", (NOP,))
     for count in sorted({vm + 1, 63}) if vm < 63 else ():
         changed = value & ~0xC00F | (count & 15) | count >> 4 << 14
         yield from _put(instruction, "wait", "simm16", changed, f"vmcnt {vm} relaxed to {count}")

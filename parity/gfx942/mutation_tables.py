@@ -55,7 +55,7 @@ NEIGHBOURS: tuple[tuple[str, str], ...] = (
     ("_mul_lo_", "_mul_hi_"), ("_mul_i32", "_mul_hi_u32"), ("_mul_hi_u32", "_mul_hi_i32"), ("_mul_u32_u24", "_mul_i32_i24"),
     ("_min_", "_max_"), ("_min3_", "_max3_"), ("_max3_", "_med3_"), ("_min_i32", "_min_u32"), ("_max_i32", "_max_u32"),
     ("_lshl_b", "_lshr_b"), ("_lshlrev_b", "_lshrrev_b"), ("_lshr_b32", "_ashr_i32"), ("_lshrrev_b32", "_ashrrev_i32"),
-    ("_lshr_b64", "_ashr_i64"), ("_lshl_add_", "_lshl_or_"), ("_lshl_add_u32", "_add_lshl_u32"), ("_lshl_or_b32", "_and_or_b32"),
+    ("_lshr_b64", "_ashr_i64"), ("_lshl_add_u32", "_lshl_or_b32"), ("_lshl_add_u32", "_add_lshl_u32"), ("_lshl_or_b32", "_and_or_b32"),
     ("_add3_u32", "_or3_b32"), ("_add3_u32", "_lshl_add_u32"), ("_xad_u32", "_add3_u32"), ("_lshl1_", "_lshl2_"),
     ("_lshl2_", "_lshl3_"), ("_lshl3_", "_lshl4_"), ("_and_b", "_or_b"), ("_and_b", "_andn2_b"), ("_or_b", "_xor_b"),
     ("_xor_b", "_xnor_b"), ("_or_b", "_orn2_b"), ("_and_saveexec", "_or_saveexec"), ("_and_saveexec", "_andn2_saveexec"),
