@@ -184,7 +184,7 @@ def _gate(options: argparse.Namespace) -> int:
 
 
 def _mutate(options: argparse.Namespace) -> int:
-    from parity.matrix import cases_of
+    from parity.matrix import quick_cases
     from parity.mutants import Trouble
     from parity.mutate import Campaign, run_campaign
     from parity.report import mutants
@@ -204,7 +204,7 @@ def _mutate(options: argparse.Namespace) -> int:
 
     source = select_source(options.aiter, options.candidate, tell=tell)
     try:
-        campaign = run_campaign(source, options.kernel, cases_of("quick"), cases_of("full"),
+        campaign = run_campaign(source, options.kernel, quick_cases(),
                                 wanted=options.n, seed=options.seed, tell=tell, keep=keep)  # fmt: skip
     except (Trouble, OSError) as error:
         print(f"parity: {_visible(str(error))}: not finished", file=sys.stderr)

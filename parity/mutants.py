@@ -26,12 +26,12 @@ class Trouble(Exception):
 @dataclass(frozen=True)
 class Clean:
     """What the unchanged kernels gave in a case: `outputs` of both (to compare bits, and for the agreement), what the kernel that is
-    changed launched, as (sha256, symbol), and how long its run took."""
+    changed launched, as (sha256, symbol), and its `work` in instructions."""
 
     case: Case
     runs: Mapping[str, Run]
     launched: frozenset[tuple[str, str]]
-    seconds: float
+    work: int
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,12 @@ def clean_run(arm: Arm, case: Case) -> Run:
     run = arm.run(build_inputs(case), k=case.topk, repeats=REPEATS, code=True)
     selected = None if run.selected is None else run.selected.clone()
     return replace(run, outputs=tuple(output.clone() for output in run.outputs), selected=selected)
+
+
+def clean_of(case: Case, runs: Mapping[str, Run], kernel: str) -> Clean:
+    """What `runs` of the case say about the kernel that is to be changed."""
+    launched = frozenset((part["sha256"], part["symbol"]) for part in runs[kernel].code)
+    return Clean(case, runs, launched, sum(launch["report"]["instructions"] for launch in runs[kernel].launches))
 
 
 def judge_mutant(mutation: Mutation, arm: Arm, others: Mapping[str, Arm], cleans: Sequence[Clean]) -> Outcome:

@@ -26,7 +26,7 @@ from parity.checks import KERNELS, judge_case
 from parity.devices import Device
 from parity.gfx942 import native
 from parity.gfx942.mutation import Code, Mutation, draw
-from parity.mutants import Clean, KeptArm, Outcome, Trouble, clean_run, judge_mutant
+from parity.mutants import Clean, KeptArm, Outcome, Trouble, clean_of, clean_run, judge_mutant
 from parity.run import leave_cores_to_arms
 from parity.sources import Source, SourceError, require
 from parity.survivors import Harder, classify
@@ -83,14 +83,13 @@ def run_campaign(
     source: Source,
     kernel: str,
     cases: Sequence[Case],
-    more: Sequence[Case],
     *,
     wanted: int,
     seed: int,
     tell: Tell,
     keep: Callable[[Campaign], None],
 ) -> Campaign:
-    """`cases` are the checks that are tried, `more` what harder cases are taken from. `keep` is given the campaign every few seconds and
+    """`cases` are the checks that are tried. `keep` is given the campaign every few seconds and
     at its end, also when it is interrupted: then it is not complete. Raises SourceError and Trouble."""
     leave_cores_to_arms()
     require("ziglang", "pyelftools", "msgpack")
@@ -102,7 +101,7 @@ def run_campaign(
         tell(f"{kernel} of {source.label} on executor: {len(cases)} quick cases unchanged first")
         cleans, codes, left_out = _clean_runs(arms[0], others, cases)
         campaign = Campaign(kernel, source.label, seed, wanted, len(codes), len(cleans), left_out=left_out)
-        bench = _Bench(arms, others, cleans, Harder(more))
+        bench = _Bench(arms, others, cleans, Harder())
         tell(
             f"{len(codes)} kernels of {sum(len(code.instructions) for code in codes)} instructions in {len(cleans)} cases"
         )
@@ -149,11 +148,10 @@ def _clean_runs(
             continue
         found = [Code.from_json(part) for part in runs[arm.kernel].code]
         codes |= {(code.sha256, code.symbol): code for code in found}
-        launched = frozenset((code.sha256, code.symbol) for code in found)
-        cleans.append(Clean(case, runs, launched, runs[arm.kernel].seconds))
+        cleans.append(clean_of(case, runs, arm.kernel))
     if not cleans:
         raise Trouble(f"the unchanged kernels pass none of {len(cases)} quick cases; {left_out[0] if left_out else ''}")
-    return sorted(cleans, key=lambda clean: clean.seconds), list(codes.values()), left_out
+    return sorted(cleans, key=lambda clean: clean.work), list(codes.values()), left_out
 
 
 class _Bench:

@@ -17,7 +17,7 @@ from parity.arm import Arm, ArmError
 from parity.cases import Case
 from parity.gfx942.mutation import probe
 from parity.inputs import build_inputs
-from parity.mutants import ChangedArm, Clean, Outcome, clean_run, judge_mutant, reaches, same_bits
+from parity.mutants import ChangedArm, Clean, Outcome, clean_of, clean_run, judge_mutant, reaches, same_bits
 from parity.windows import WINDOWS
 
 REASONS = ("equivalent", "within budget", "not reached", "gap")
@@ -30,40 +30,37 @@ _DISTRIBUTIONS = ("gaussian", "bytes", "scales", "position")
 class Harder:
     """The harder cases of each kernel's code, run unchanged once, when a survivor first asks for them."""
 
-    def __init__(self, cases: Sequence[Case]) -> None:
-        self._cases, self._known, self._lock = cases, {}, threading.Lock()  # type: ignore[var-annotated]
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], list[Clean]] = {}
+        self._lock = threading.Lock()
 
     def of(self, arm: Arm, code: tuple[str, str], quick: Sequence[Clean]) -> list[Clean]:
         """Those that launch the code (sha256, symbol), cheapest first."""
         with self._lock:
             if code not in self._known:
-                found = [self._clean(arm, case) for case in harder_cases([clean.case for clean in quick], self._cases)]
+                found = [self._clean(arm, case) for case in harder_cases([clean.case for clean in quick])]
                 self._known[code] = sorted(
                     (clean for clean in found if clean is not None and code in clean.launched),
-                    key=lambda clean: clean.seconds,
+                    key=lambda clean: clean.work,
                 )
             return list(self._known[code])
 
     @staticmethod
     def _clean(arm: Arm, case: Case) -> Clean | None:
         try:
-            run = clean_run(arm, case)
+            return clean_of(case, {arm.kernel: clean_run(arm, case)}, arm.kernel)
         except ArmError:
             return None  # whether the unchanged kernel can do this case is the gate's question
-        launched = frozenset((part["sha256"], part["symbol"]) for part in run.code)
-        return Clean(case, {arm.kernel: run}, launched, run.seconds)
 
 
-def harder_cases(quick: Sequence[Case], more: Sequence[Case]) -> list[Case]:
-    """Cases of the same sizes and dtypes as the quick ones: those of `more`, the quick ones with other seeds, every window in several
-    shapes."""
-    axes = {(case.heads, case.head_dim, case.q_encoding, case.kv_encoding) for case in quick}
-    found = [case for case in more if (case.heads, case.head_dim, case.q_encoding, case.kv_encoding) in axes]
-    found += [replace(case, seed=seed) for case in quick for seed in (1, 2)]
+def harder_cases(quick: Sequence[Case]) -> list[Case]:
+    """Cases of the same sizes and dtypes as the quick ones (which are all of one kernel's code): these with other seeds, and every window
+    in several shapes."""
+    found = [replace(case, seed=seed) for case in quick for seed in (1, 2)]
     for case in quick[:1]:
         for number, window in enumerate(name for name in WINDOWS if name != "captured"):
-            for m, n in _SHAPES:
-                distribution = _DISTRIBUTIONS[number % len(_DISTRIBUTIONS)]
+            for index, (m, n) in enumerate(_SHAPES):
+                distribution = _DISTRIBUTIONS[(number + index) % len(_DISTRIBUTIONS)]
                 if window != "packed" or m > 1:
                     found.append(replace(case, window=window, m=m, n=n, distribution=distribution, seed=3))
     quick_ids = {case.id for case in quick}

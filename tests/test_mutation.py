@@ -134,7 +134,9 @@ v_cmp_eq_u32_e64 s[4:5], v2, v3""")
 
 
 def test_what_only_times_has_no_mutants() -> None:
-    code = decoded("s_setprio 1\ns_nop 0\ns_sleep 1\nbuffer_inv sc1\ns_waitcnt vmcnt(63) lgkmcnt(15)\ns_cbranch_execz 0")
+    code = decoded(
+        "s_setprio 1\ns_nop 0\ns_sleep 1\nbuffer_inv sc1\ns_waitcnt vmcnt(63) lgkmcnt(15)\ns_cbranch_execz 0"
+    )
     notes = {part.name: [edit.note for edit in edits(part)] for part in code}
     assert notes.pop("s_cbranch_execz") == ["condition turned round", "always taken"]
     assert set(map(tuple, notes.values())) == {()}
@@ -152,7 +154,9 @@ def test_wait_states_and_counters_are_relaxed() -> None:
 def test_unused_fields_and_what_no_assembler_writes_are_no_mutants(kernel: Kernel) -> None:
     mutants = list(mutants_of(code_of(kernel)))
     assert not [part for part in mutants if part.old.startswith("s_load") and "s[1:2]" in part.new]  # unaligned
-    assert not [part for part in mutants if "[" in part.new.replace("v[", "").replace("s[", "")]  # bytes for want of a text
+    assert not [
+        part for part in mutants if "[" in part.new.replace("v[", "").replace("s[", "")
+    ]  # bytes for want of a text
     read = [part for part in mutants if part.old == "ds_read_b32 v4, v1" and part.kind == "operand"]
     assert {part.note.split()[0] for part in read} == {"vdst", "addr"}  # data0 and data1 are not read
 
@@ -160,7 +164,9 @@ def test_unused_fields_and_what_no_assembler_writes_are_no_mutants(kernel: Kerne
 def test_the_tables_say_what_exists() -> None:
     names = {name for table in TABLES.values() for name in table.values()}
     for left, right in NEIGHBOURS:
-        works = [name for name in names for other in neighbours(name) if left in name and other in names and right in other]
+        works = [
+            name for name in names for other in neighbours(name) if left in name and other in names and right in other
+        ]
         assert works, (left, right)
     for table in PLACES.values():
         assert all(low + width <= 32 and word < 2 for word, low, width in table.values())

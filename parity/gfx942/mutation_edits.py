@@ -167,8 +167,9 @@ def _immediates(instruction: Instruction) -> Iterator[Edit]:
                 yield from _put(instruction, "immediate", field, value + step, f"{field} {step:+d}")
             for bit in range(1, width):
                 yield from _put(instruction, "immediate", field, value ^ 1 << bit, f"{field} bit {bit}")
-    for field in _present(instruction, _OFFSETS):
-        for step in (1, -1, 4, -4, 16, -16):
+    lanes = "permute" in instruction.name  # its offset is of lanes of 4 bytes, 64 of them: 256 is none
+    for field in _present(instruction, ("offset0",) if lanes else _OFFSETS):
+        for step in (4, -4, 16, -16) if lanes else (1, -1, 4, -4, 16, -16):
             value = instruction.fields[field] + step
             if 0 <= value < 1 << places(instruction)[field][2]:
                 yield from _put(instruction, "immediate", field, value, f"{field} {step:+d}")

@@ -49,19 +49,20 @@ TABLES: dict[str, dict[int, str]] = {
     "SMEM": opcodes.SMEM, "FLAT": opcodes.FLAT, "GLOBAL": opcodes.GLOBAL, "SCRATCH": opcodes.SCRATCH,
     "MUBUF": opcodes.MUBUF, "DS": opcodes.DS}
 # Pieces of mnemonics that a slip turns into one another; a line works in both directions. Left out where both compute the same in
-# all that kernels do with them: s_add_u32 and s_add_i32 differ in the carry alone, v_rcp_f32 and v_rcp_iflag_f32 in exceptions.
+# all that kernels do with them: s_add_u32 and s_add_i32 differ in the carry alone, v_rcp_f32 and v_rcp_iflag_f32 in exceptions, or, xor
+# and add not at all on disjoint bits, and x >= 0 of unsigned numbers not from x == 0.
 NEIGHBOURS: tuple[tuple[str, str], ...] = (
     ("_add_", "_sub_"), ("_addc_", "_subb_"), ("_sub_", "_subrev_"), ("_add_co_", "_sub_co_"), ("_mul_", "_add_"),
     ("_mul_lo_", "_mul_hi_"), ("_mul_i32", "_mul_hi_u32"), ("_mul_hi_u32", "_mul_hi_i32"), ("_mul_u32_u24", "_mul_i32_i24"),
     ("_min_", "_max_"), ("_min3_", "_max3_"), ("_max3_", "_med3_"), ("_min_i32", "_min_u32"), ("_max_i32", "_max_u32"),
     ("_lshl_b", "_lshr_b"), ("_lshlrev_b", "_lshrrev_b"), ("_lshr_b32", "_ashr_i32"), ("_lshrrev_b32", "_ashrrev_i32"),
-    ("_lshr_b64", "_ashr_i64"), ("_lshl_add_u32", "_lshl_or_b32"), ("_lshl_add_u32", "_add_lshl_u32"), ("_lshl_or_b32", "_and_or_b32"),
-    ("_add3_u32", "_or3_b32"), ("_add3_u32", "_lshl_add_u32"), ("_xad_u32", "_add3_u32"), ("_lshl1_", "_lshl2_"),
-    ("_lshl2_", "_lshl3_"), ("_lshl3_", "_lshl4_"), ("_and_b", "_or_b"), ("_and_b", "_andn2_b"), ("_or_b", "_xor_b"),
+    ("_lshr_b64", "_ashr_i64"), ("_lshl_add_u32", "_add_lshl_u32"), ("_lshl_or_b32", "_and_or_b32"),
+    ("_add3_u32", "_lshl_add_u32"), ("_xad_u32", "_add3_u32"), ("_lshl1_", "_lshl2_"),
+    ("_lshl2_", "_lshl3_"), ("_lshl3_", "_lshl4_"), ("_and_b", "_or_b"), ("_and_b", "_andn2_b"), ("_xor_b", "_and_b"),
     ("_xor_b", "_xnor_b"), ("_or_b", "_orn2_b"), ("_and_saveexec", "_or_saveexec"), ("_and_saveexec", "_andn2_saveexec"),
     ("_bfe_u", "_bfe_i"), ("_mov_b32", "_not_b32"), ("_not_b32", "_brev_b32"), ("_mov_b64", "_not_b64"), ("v_mov_b32", "v_bfrev_b32"),
     ("_cmp_lt_", "_cmp_le_"), ("_cmp_lt_", "_cmp_ge_"), ("_cmp_gt_", "_cmp_ge_"), ("_cmp_gt_", "_cmp_le_"), ("_cmp_gt_", "_cmp_lt_"),
-    ("_cmp_eq_", "_cmp_ne_"), ("_cmp_eq_", "_cmp_lg_"), ("_cmp_eq_", "_cmp_ge_"), ("_cmp_ne_", "_cmp_gt_"), ("_cmp_lg_", "_cmp_gt_"),
+    ("_cmp_eq_", "_cmp_ne_"), ("_cmp_eq_", "_cmp_lg_"),
     ("_cmpk_lt_", "_cmpk_le_"), ("_cmpk_lt_", "_cmpk_ge_"), ("_cmpk_gt_", "_cmpk_ge_"), ("_cmpk_gt_", "_cmpk_le_"),
     ("_cmpk_eq_", "_cmpk_lg_"), ("_bitcmp0_", "_bitcmp1_"), ("cmp_lt_i", "cmp_lt_u"), ("cmp_gt_i", "cmp_gt_u"),
     ("cmp_le_i", "cmp_le_u"), ("cmp_ge_i", "cmp_ge_u"), ("cmp_lt_i64", "cmp_lt_i32"), ("cmp_ne_u16", "cmp_ne_u32"),
