@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from parity.contract import Row
 from parity.devices import Device
 from parity.gfx942.mutation import Mutation
 from parity.inputs import Inputs
@@ -56,6 +57,21 @@ class Run:
     launches: tuple[dict[str, Any], ...]
     seconds: float
     code: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a call of the contract gave. `error`: (kind, text) of an ArmError, "" if there was none; else `outputs`: the result of each
+    call, whatever it is; `unwritten`: 1.0 [M,N] where nobody wrote the first; `form`: dtype, shape, strides and device as text;
+    `modified`: arguments whose memory was changed; `streams`: of each launch. Or only `signature`: (name, kind, default) in order."""
+
+    outputs: tuple[Any, ...] = ()
+    unwritten: torch.Tensor | None = None
+    form: str = ""
+    modified: str = ""
+    streams: tuple[int, ...] = ()
+    signature: tuple[tuple[str, ...], ...] = ()
+    error: tuple[str, str] = ("", "")
 
 
 class Arm:
@@ -110,23 +126,9 @@ class Arm:
         """Call the wrapper `repeats` times on the same inputs, and select k tokens a row. Raises ArmError; after a crash the next run starts anew.
 
         mutation: change one instruction of the kernel that it applies to (executor). code: also give the code of what was launched."""
-        if self._process is None:
-            self.start()
-        path, outputs = self._folder / "inputs.npz", self._folder / "outputs"
-        outputs.mkdir(exist_ok=True)
-        try:
-            inputs.save(path)
-        except OSError as error:
-            raise ArmError("no-space", f"cannot write the inputs: {error.strerror}") from None
-        request = {
-            "inputs": str(path),
-            "outputs": str(outputs),
-            "k": k,
-            "repeats": repeats,
-            "plant": plant,
-            "code": code,
-        }
-        reply = self._ask(request | {"mutation": asdict(mutation) if mutation else None})
+        changed = None if mutation is None else asdict(mutation)
+        request = {"k": k, "repeats": repeats, "plant": plant, "code": code, "mutation": changed}
+        reply = self._ask(self._request(inputs) | request)
         selected = _loaded(reply["selected"]) if reply["selected"] else None
         return Run(
             tuple(_loaded(name) for name in reply["outputs"]),
@@ -135,6 +137,30 @@ class Arm:
             reply["seconds"],
             tuple(reply["code"]) if code else (),
         )
+
+    def call_contract(self, row: Row, inputs: Inputs) -> Observation:
+        """Call the wrapper as a row of the contract says. An ArmError is part of what is observed; after a crash the next call starts anew."""
+        try:
+            reply = self._ask(self._request(inputs) | {"contract": row.name})
+        except ArmError as error:
+            return Observation(error=(error.kind, error.text))
+        if "signature" in reply:
+            return Observation(signature=tuple(tuple(parameter) for parameter in reply["signature"]))
+        unwritten = _loaded(reply["unwritten"]) if reply["unwritten"] else None
+        outputs = tuple(_loaded(name) for name in reply["outputs"])
+        return Observation(outputs, unwritten, reply["form"], reply["modified"], tuple(reply["streams"]))
+
+    def _request(self, inputs: Inputs) -> dict[str, Any]:
+        """The start of a request, the inputs written. Starts the process if there is none."""
+        if self._process is None:
+            self.start()
+        path, outputs = self._folder / "inputs.safetensors", self._folder / "outputs"
+        outputs.mkdir(exist_ok=True)
+        try:
+            inputs.save(path)
+        except OSError as error:
+            raise ArmError("no-space", f"cannot write the inputs: {error.strerror}") from None
+        return {"inputs": str(path), "outputs": str(outputs)}
 
     def _environment(self) -> dict[str, str]:
         steering = set(STEERING_NAMES[:-1] if self.device.kind == "gpu" else STEERING_NAMES)  # a GPU needs its ROCm

@@ -65,7 +65,14 @@ class Capture(CallRecord):
         self._kept: list[Any] = []
 
     def launch(
-        self, kernel: Kernel, arguments: Sequence[bytes], grid: Dims, block: Dims, *, dynamic_lds: int = 0
+        self,
+        kernel: Kernel,
+        arguments: Sequence[bytes],
+        grid: Dims,
+        block: Dims,
+        *,
+        dynamic_lds: int = 0,
+        stream: int | None = None,
     ) -> None:
         # the owners too: what the wrapper allocated must live as long as the launch may be repeated
         self._kept += [storage for known in self._storages.values() if (storage := known.reference()) is not None]

@@ -22,6 +22,7 @@ from parity.arm import Arm, ArmError, Run
 from parity.bits import bitwise_equal
 from parity.cases import Case
 from parity.compare import Comparison, Finding, form_findings
+from parity.devices import Device, gpu_error
 from parity.evidence import Record
 from parity.inputs import Inputs, build_inputs
 from parity.oracle import Oracle
@@ -62,20 +63,39 @@ def judge_case(case: Case, arms: Mapping[str, Arm], *, plants: Mapping[str, str]
         }
         runs = {kernel: future.result() for kernel, future in futures.items()}
     makers = {kernel: _maker(case, inputs, arms[kernel], kernel) for kernel in arms}
-    device = next(iter(arms.values())).device.torch_device
     form = {kernel: _form(run, inputs) for kernel, run in runs.items()}
-    outputs = {kernel: run.outputs[0] for kernel, run in runs.items() if isinstance(run, Run) and not form[kernel]}
-    selected = {
-        kernel: run.selected for kernel, run in runs.items() if isinstance(run, Run) and run.selected is not None
-    }
-    oracle = Oracle(inputs, device=device)
-    judged, agreed = judge_rows(case, oracle, outputs, selected) if outputs else ({}, AgreementRows())
+    judged: dict[str, KernelRows] = {}
+    agreed = AgreementRows()
+    try:
+        judged, agreed = _judge_rows(case, inputs, next(iter(arms.values())).device, runs, form)
+    except (
+        RuntimeError
+    ) as error:  # the GPU that judges may be lost after it ran the kernels: that says nothing about them
+        if not gpu_error(error):
+            raise
+        runs = dict.fromkeys(arms, ArmError("device-lost", f"while judging: {gpu_error(error)}"))
     records: list[Record] = []
     for kernel, make in makers.items():
         records += _kernel_records(case, runs[kernel], form[kernel], judged.get(kernel), make)
     if set(arms) == set(KERNELS):
         records.append(_agreement_record(runs, form, agreed, _maker(case, inputs, arms["flydsl"], BOTH)))
     return records
+
+
+def _judge_rows(
+    case: Case,
+    inputs: Inputs,
+    device: Device,
+    runs: Mapping[str, Run | ArmError],
+    form: Mapping[str, tuple[Finding, ...]],
+) -> tuple[dict[str, KernelRows], AgreementRows]:
+    """judge_rows on the logits that have the right form, on the device that made them."""
+    good = {kernel: run for kernel, run in runs.items() if isinstance(run, Run) and not form[kernel]}
+    if not good:
+        return {}, AgreementRows()
+    selected = {kernel: run.selected for kernel, run in good.items() if run.selected is not None}
+    oracle = Oracle(inputs, device=device.torch_device)
+    return judge_rows(case, oracle, {kernel: run.outputs[0] for kernel, run in good.items()}, selected)
 
 
 def _run(arm: Arm, inputs: Inputs, k: int, plant: str | None) -> Run | ArmError:

@@ -84,7 +84,7 @@ def add_source_options(add: object) -> None:
 
 
 def add_case_options(add: object) -> None:
-    """--depth, --seeds and --captured, the same for the command and for pytest. `add`: an add_argument or addoption method."""
+    """--depth, --seeds, --captured and --policy, the same for the command and for pytest. `add`: an add_argument or addoption method."""
     assert callable(add)
     add("--depth", choices=DEPTHS, default="quick",
         help="quick (default): under a minute in the executor; full: minutes; release: whole prefill chunks, on GPUs")  # fmt: skip
@@ -97,6 +97,12 @@ def add_case_options(add: object) -> None:
     )
     add("--captured", metavar="FILE", type=Path, action="append", default=[],
         help="also judge these inputs (a safetensors file as parity.inputs.Inputs.save describes); may be given again")  # fmt: skip
+    add(
+        "--policy",
+        metavar="FILE",
+        type=Path,
+        help="differences in the contract that are accepted (TOML; default: this project's)",
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -158,6 +164,7 @@ def _gate(options: argparse.Namespace) -> int:
     from parity.devices import choose_device
     from parity.evidence import EvidenceError, EvidenceFile
     from parity.matrix import chosen_cases
+    from parity.policy import PolicyError, default_policy, load_policy
     from parity.run import case_options, run_gate, source_options
     from parity.sources import select_source
 
@@ -167,16 +174,16 @@ def _gate(options: argparse.Namespace) -> int:
     device = choose_device(options.device)
     source = select_source(options.aiter, options.candidate, tell=tell, kernels=device.kernels)
     plants = _plants(options.plant, source.kind)
-    again = source_options(options.aiter, options.candidate) + case_options(
-        options.depth, options.seeds, options.captured
-    )
+    again = source_options(options.aiter, options.candidate)
+    again += case_options(options.depth, options.seeds, options.captured, options.policy)
     try:
+        policy = load_policy(options.policy or default_policy())
         cases = chosen_cases(options.depth, options.captured, device, seeds=options.seeds)
         evidence = EvidenceFile(options.evidence)
-    except (EvidenceError, ValueError, OSError) as error:
+    except (EvidenceError, PolicyError, ValueError, OSError) as error:
         return _usage(str(error))
     try:
-        verdict = run_gate(source, device, cases, evidence, tell=tell, options=again, plants=plants)
+        verdict = run_gate(source, device, cases, evidence, tell=tell, policy=policy, options=again, plants=plants)
     except EvidenceError as error:
         print(f"parity: {error}: NOT VALIDATED", file=sys.stderr)
         return NOT_VALIDATED

@@ -41,6 +41,12 @@ class Device:
         return ("triton",) if self.kind == "cuda" else ("flydsl", "triton")
 
 
+def gpu_error(error: RuntimeError) -> str:
+    """The first line of an error that the GPU's runtime reported through torch; "" for any other."""
+    text = str(error)
+    return text.splitlines()[0] if "HIP error" in text or "CUDA error" in text else ""
+
+
 def visible_gpus(nodes: Path = KFD_NODES) -> list[int]:
     """HIP indices of the gfx942 GPUs that this process may use; [] when there is none.
 

@@ -10,6 +10,7 @@ INCONCLUSIVE (exit 2, not enough data) belongs to the model level. FAIL outranks
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,10 @@ from typing import Any
 
 from parity.cases import Case
 from parity.checks import BOTH, KERNELS, required_checks
+from parity.contract import Row
 from parity.evidence import Record
+from parity.gate_contract import ContractResult, judge_contract
+from parity.policy import Policy
 
 
 class State(Enum):
@@ -47,8 +51,16 @@ class Verdict:
         return f"{self.state.value}{why} [{self.covers}]"
 
 
-def decide(records: Sequence[Record], cases: Iterable[Case]) -> Verdict:
-    """The verdict on `records` for the required checks of `cases`."""
+def decide(
+    records: Sequence[Record],
+    cases: Iterable[Case],
+    *,
+    rows: Sequence[Row] = (),
+    policy: Policy | None = None,
+    today: datetime.date | None = None,
+) -> Verdict:
+    """The verdict on `records` for the required checks of `cases` and the required `rows` of the contract, of which `policy` may accept
+    differences (none without one) as long as its dates say on `today` (the date of this machine)."""
     cases = list(cases)
     found: dict[tuple[str, str, str], list[Record]] = {}
     for record in records:
@@ -60,12 +72,26 @@ def decide(records: Sequence[Record], cases: Iterable[Case]) -> Verdict:
         if (problem := _problem(key, case, found.get(key, [])))
     ]
     failures = [problem for problem in problems if problem.failed]
+    agreed = judge_contract(records, rows, policy or Policy("none"), today or datetime.date.today())
     doubts = _mixtures(records) + ([] if cases else ["no case was required"])
-    state = State.FAIL if failures else State.NOT_VALIDATED if problems or doubts else State.PASS
-    reasons = (
-        _grouped(failures, cases) + _grouped([problem for problem in problems if not problem.failed], cases) + doubts
-    )
-    return Verdict(state, tuple(reasons), _covers(records, cases), _not_covered(records))
+    failed = _grouped(failures, cases) + _of_contract(agreed.failures, rows)
+    doubtful = _grouped([problem for problem in problems if not problem.failed], cases)
+    doubtful += _of_contract(agreed.doubts, rows) + doubts
+    state = State.FAIL if failed else State.NOT_VALIDATED if doubtful else State.PASS
+    covers = _covers(records, cases) + _contract_words(rows, agreed, policy)
+    return Verdict(state, tuple(failed + doubtful), covers, _not_covered(records))
+
+
+def _of_contract(texts: Sequence[str], rows: Sequence[Row]) -> list[str]:
+    """One reason for all rows of one kind, with the first one's text."""
+    return [f"contract broken or unproven in {len(texts)} of {len(rows)} rows: {texts[0]}"] if texts else []
+
+
+def _contract_words(rows: Sequence[Row], agreed: ContractResult, policy: Policy | None) -> str:
+    if not rows:
+        return ""
+    accepted = f", {len(agreed.accepted)} differences accepted by {policy.name}" if policy and agreed.accepted else ""
+    return f", contract of {len(rows)} rows{accepted}"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 
 from parity.cases import Case
 from parity.distributions import build_operands
@@ -77,10 +77,11 @@ class Inputs:
     def save(self, path: str | Path, *, index_topk: int | None = None) -> None:
         """Writes a safetensors file: the six tensors under their names here, fp8 as the bytes they are (U8), and as metadata `format`
         ("logits-parity inputs 1"), `q_encoding` and `kv_encoding` ("fn" or "fnuz"), and `index_topk` if given (what a capture of a
-        served model has to say, see matrix.captured_case)."""
+        served model has to say, see matrix.captured_case). OSError."""
         tensors = {name: getattr(self, name).cpu().contiguous() for name in _DTYPES}
         facts = {"format": FORMAT} | {name: getattr(self, name).value for name in _ENCODINGS}
-        save_file(tensors, path, facts if index_topk is None else facts | {"index_topk": str(index_topk)})
+        data = save(tensors, facts if index_topk is None else facts | {"index_topk": str(index_topk)})
+        Path(path).write_bytes(data)  # an OSError if the disk is full; the package's own writer has errors of its own
 
     @staticmethod
     def load(path: str | Path) -> Inputs:

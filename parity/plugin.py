@@ -40,16 +40,18 @@ def pytest_configure(config: pytest.Config) -> None:
     try:
         config.stash[_DEVICE] = choose_device(config.getoption("--device"), worker=worker)
     except DeviceError as error:
-        if config.getoption("--device") != "auto":
+        if config.getoption("--device") != "auto" and _must_have_device(config):
             raise pytest.UsageError(str(error)) from None
         config.stash[_NO_DEVICE] = str(
             error
         )  # an odd variable matters to the tests that want a device, and to no others
     if config.getoption("--candidate") and not config.getoption("--aiter"):
         raise pytest.UsageError("--candidate needs --aiter: it is a revision of that repository")
-    if config.getoption("--depth") != "quick" or config.getoption("--captured") or config.getoption("--seeds") != 1:
+    is_main = not hasattr(config, "workerinput")
+    depth, captured, seeds = (config.getoption(name) for name in ("--depth", "--captured", "--seeds"))
+    if is_main and (depth != "quick" or captured or seeds != 1):
         wanted_cases(config)  # a mistake in them is a usage error now, and a collection error later
-    if config.getoption("--evidence") and not hasattr(config, "workerinput"):
+    if config.getoption("--evidence") and is_main:
         config.pluginmanager.register(Collector(config.getoption("--evidence")), "parity-evidence")
 
 
@@ -66,7 +68,25 @@ def _host(spec: Any) -> str:
     return spec.ssh or spec.vagrant_ssh or (spec.socket or "").rpartition(":")[0] or spec.via or ""
 
 
+def _must_have_device(config: pytest.Config) -> bool:
+    """Not where no kernel runs: in a main process whose workers are all elsewhere. And not in a worker, whose tests can say it: one
+    that does not come up is replaced by xdist for ever."""
+    return not hasattr(config, "workerinput") and not _workers_are_elsewhere(config)
+
+
+def _workers_are_elsewhere(config: pytest.Config) -> bool:
+    """Is this a main process with every worker on another host?"""
+    if hasattr(config, "workerinput") or config.getoption("dist", "no") == "no":
+        return False
+    from execnet import XSpec
+    from xdist.workermanage import parse_tx_spec_config
+
+    return all(_host(XSpec(spec)) for spec in parse_tx_spec_config(config))
+
+
 def pytest_report_header(config: pytest.Config) -> str:
+    if _workers_are_elsewhere(config):
+        return f"logits-parity: kernels run where the workers are (--device={config.getoption('--device')})"
     if _DEVICE not in config.stash:
         return f"logits-parity: no device: {config.stash[_NO_DEVICE]}"
     names = {
@@ -89,6 +109,24 @@ def wanted_cases(config: pytest.Config) -> Any:
         return chosen_cases(depth, captured, config.stash[_DEVICE], seeds=seeds)
     except (ValueError, OSError) as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def device_of(config: pytest.Config) -> Device:
+    """The device of this worker; the executor where there is none, so that tests are collected and say what is wrong."""
+    return config.stash[_DEVICE] if _DEVICE in config.stash else Device("executor")
+
+
+@pytest.fixture(scope="session")
+def policy(request: pytest.FixtureRequest) -> Any:
+    """The policy that --policy names, or this project's."""
+    from parity.policy import PolicyError, default_policy, load_policy
+
+    problem = ""
+    try:
+        return load_policy(request.config.getoption("--policy") or default_policy())
+    except PolicyError as error:
+        problem = str(error)
+    pytest.fail(problem, pytrace=False)
 
 
 @pytest.fixture(scope="session")
@@ -130,7 +168,7 @@ def repeat_options(request: pytest.FixtureRequest) -> str:
 
     option = request.config.getoption
     return source_options(option("--aiter"), option("--candidate")) + case_options(
-        option("--depth"), option("--seeds"), option("--captured")
+        option("--depth"), option("--seeds"), option("--captured"), option("--policy")
     )
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import datetime
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,12 +15,16 @@ import torch
 from parity.arm import Arm, ArmError
 from parity.cases import Case
 from parity.checks import judge_case
+from parity.contract import Row, rows_on
+from parity.contract_judge import CHECK, judge_row
 from parity.devices import Device
 from parity.evidence import EvidenceFile, Record
 from parity.fp8 import Encoding
 from parity.gate import Verdict, decide
+from parity.gate_contract import refusal
 from parity.gfx942 import native
 from parity.matrix import runs_on
+from parity.policy import Policy
 from parity.report import terminal
 from parity.sources import Source, SourceError, require
 
@@ -67,9 +72,10 @@ def source_options(aiter: str | None, candidate: str | None) -> str:
     return "".join(f" {name}={shlex.quote(value)}" for name, value in given.items() if value)
 
 
-def case_options(depth: str, seeds: int, captured: Sequence[Path]) -> str:
-    """--depth, --seeds and --captured as they stand on a command line; nothing where they are the default."""
+def case_options(depth: str, seeds: int, captured: Sequence[Path], policy: Path | None) -> str:
+    """--depth, --seeds, --captured and --policy as they stand on a command line; nothing where they are the default."""
     files = "".join(f" --captured={shlex.quote(str(path))}" for path in captured)
+    files += f" --policy={shlex.quote(str(policy))}" if policy else ""
     return (f" --depth={depth}" if depth != "quick" else "") + (f" --seeds={seeds}" if seeds != 1 else "") + files
 
 
@@ -78,10 +84,25 @@ def again_command(case: Case, device: Device, options: str) -> str:
     return f"pytest --pyargs parity -k {shlex.quote(case.id)} --device={device.kind}{options}"
 
 
+def again_contract(row: Row, device: Device, options: str) -> str:
+    """The command that repeats one row of the contract."""
+    return f"pytest --pyargs parity -k {row.case} --device={device.kind}{options}"
+
+
 def _applicable(plants: Mapping[str, str], case: Case) -> dict[str, str]:
     """The plants that change something in this case: the byte patch exists for FN operands only."""
     has_fn = Encoding.FN in (case.q_encoding, case.kv_encoding)
     return {kernel: fault for kernel, fault in plants.items() if has_fn or fault != "sign-extended-patch"}
+
+
+def told(records: Sequence[Record], rows: Sequence[Row], policy: Policy) -> list[Record]:
+    """The records without those of the contract that the policy accepts."""
+    today, by_case = datetime.date.today(), {row.case: row for row in rows}
+    return [
+        record for record in records
+        if record.check != CHECK or record.status != "fail"
+        or any(refusal(by_case[record.case], record, finding.text, policy, today) for finding in record.findings)
+    ]  # fmt: skip
 
 
 def run_gate(
@@ -91,6 +112,7 @@ def run_gate(
     evidence: EvidenceFile,
     *,
     tell: Tell,
+    policy: Policy,
     options: str = "",
     plants: Mapping[str, str] | None = None,
 ) -> Verdict:
@@ -112,13 +134,22 @@ def run_gate(
             evidence.write(record.to_line() for record in judged)
             records += judged
             tell(terminal.case_line(case, judged))
-    verdict = decide(records, cases)
+        rows = rows_on(device) if not plants else ()
+        for row in rows:
+            record = judge_row(row, arms)
+            evidence.write([record.to_line()])
+            records.append(record)
+        judged = [record for record in records if record.check == CHECK]
+        refused = [record for record in told(judged, rows, policy) if record.status != "pass"]
+        tell(terminal.contract_text(judged, refused))
+    verdict = decide(records, cases, rows=rows, policy=policy)
     again = {case.id: again_command(case, device, options) for case in cases}
+    again |= {row.case: again_contract(row, device, options) for row in rows}
     if plants:  # pytest plants nothing
         again = dict.fromkeys(
             again, "parity gate " + " ".join(f"--plant={kernel}:{fault}" for kernel, fault in plants.items())
         )
-    failures = terminal.failures_text(records, again)
+    failures = terminal.failures_text(told(records, rows, policy), again)
     if failures:
         tell("\n" + failures)
     tell(f"\n{time.monotonic() - started:.0f} s")

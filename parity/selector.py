@@ -98,11 +98,6 @@ class _Selection:
     starts: torch.Tensor
     logits: torch.Tensor
 
-    @property
-    def well_formed(self) -> torch.Tensor:
-        """bool [M]: the quota of different tokens, none of them NaN's doing, so that values may be compared."""
-        return (self.kept.sum(dim=1) == self.quota) & (self.real == self.valid).all(dim=1)
-
 
 _Problem = tuple[torch.Tensor, Callable[[int], str]]  # bool [M] of the rows that have it, and a row's text
 
@@ -174,13 +169,13 @@ def _swap(selection: _Selection) -> _Problem:
     highest = torch.where(selection.inside & ~kept, logits, -torch.inf)
     if not logits.shape[1]:
         return torch.zeros(len(logits), dtype=torch.bool, device=logits.device), lambda row: ""
-    swapped = selection.well_formed & (highest.amax(dim=1) > lowest.amin(dim=1))
+    whole = kept.sum(dim=1) == selection.quota  # different tokens of the window, as many as there should be
+    swapped = whole & (highest.amax(dim=1) > lowest.amin(dim=1))
 
     def text(row: int) -> str:
         into, out = int(lowest[row].argmin()), int(highest[row].argmax())
-        values = [
-            f"{float(logits[row, column]):.9g}" for column in (into, out)
-        ]  # nine digits tell any two float32 apart
+        # nine digits tell any two float32 apart
+        values = [f"{float(logits[row, column]):.9g}" for column in (into, out)]
         first = int(selection.starts[row])
         return f"kept token {into - first} (logit {values[0]}) and left out token {out - first} (logit {values[1]})"
 

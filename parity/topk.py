@@ -52,10 +52,7 @@ def top_k_agreement(
     last. Raises ValueError for tensors of different shapes, k < 1, or an `expected` that is not finite in a window.
     """
     rows, columns = expected.shape
-    if not actual.shape == expected.shape == budget.shape or not starts.shape == ends.shape == (rows,):
-        raise ValueError("actual, expected and budget must share one [M,N] shape, starts and ends be [M]")
-    if k < 1:
-        raise ValueError(f"k must be 1 or more, not {k}")
+    _check_form(actual, expected, budget, starts, ends, k)
     actual, budget = actual.detach().to(expected.device), budget.to(expected.device)
     inside = window_mask(starts, ends, columns, expected.device)
     broken = (inside & ~torch.isfinite(expected)).any(dim=1).nonzero().flatten()
@@ -74,6 +71,15 @@ def top_k_agreement(
             loss = _with_cost(loss, lost, gained, expected[row], window)
         losses.append(loss)
     return summarise(k, first_row, rows, tuple(losses))
+
+
+def _check_form(
+    actual: torch.Tensor, expected: torch.Tensor, budget: torch.Tensor, starts: torch.Tensor, ends: torch.Tensor, k: int
+) -> None:
+    if not actual.shape == expected.shape == budget.shape or not starts.shape == ends.shape == expected.shape[:1]:
+        raise ValueError("actual, expected and budget must share one [M,N] shape, starts and ends be [M]")
+    if k < 1:
+        raise ValueError(f"k must be 1 or more, not {k}")
 
 
 def _top(values: torch.Tensor, inside: torch.Tensor, k: int) -> torch.Tensor:

@@ -19,13 +19,16 @@ import time
 import traceback
 import types
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import torch
 
+from parity.contract import row_named
+from parity.contract_calls import observe
+from parity.devices import gpu_error
 from parity.inputs import Inputs
 from parity.kernels.arguments import ROW_ALIGN
 from parity.selector import select
@@ -34,6 +37,7 @@ from parity.sources import WRAPPERS, Source
 Wrapper = Callable[..., torch.Tensor]
 Result = tuple[torch.Tensor, list[dict[str, Any]]]
 
+STREAM = 0x5EA  # the current stream in the executor: a handle that is nobody's, so that a launch elsewhere shows
 _BLOCK = 1 << 26  # elements of a result copied at a time
 
 
@@ -98,12 +102,21 @@ class DeviceLost(Exception):
 
 def of_runtime(error: RuntimeError) -> Exception:
     """What a RuntimeError of torch means: a fault of the kernel, a lost GPU, or (any other) itself."""
-    text = str(error)
-    if "HIP error" not in text and "CUDA error" not in text:
+    line = gpu_error(error)
+    if not line:
         return error
-    line = text.splitlines()[0]
     faults = ("illegal memory access", "illegal address", "misaligned address", "illegal instruction", "launch failure")
-    return KernelFault(line) if any(fault in text for fault in faults) else DeviceLost(line)
+    return KernelFault(line) if any(fault in line for fault in faults) else DeviceLost(line)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one call gave: the result, the stream of each launch ([] where launches are not seen), and bool [M,N], which elements
+    nobody wrote (None where that is not seen)."""
+
+    logits: Any
+    streams: list[int]
+    unwritten: torch.Tensor | None
 
 
 class ExecutorDevice:
@@ -113,6 +126,7 @@ class ExecutorDevice:
 
     def __init__(self, kernel: str) -> None:
         self._call: Any = None
+        self.torch_device = "cpu"
         self.mutation: Any = None  # a parity.gfx942.mutation.Mutation of what the next calls launch
         if kernel == "triton":
             from parity.launchers import triton_
@@ -123,22 +137,12 @@ class ExecutorDevice:
 
             os.environ["ROCM_PATH"] = str(flydsl_.linker_folder(Path(os.environ["PARITY_ARM_FOLDER"])))
             flydsl_.install(lambda: self._call)
-        torch.cuda.current_stream = lambda device=None: types.SimpleNamespace(cuda_stream=0)  # type: ignore
+        torch.cuda.current_stream = lambda device=None: types.SimpleNamespace(cuda_stream=STREAM)  # type: ignore
         torch.cuda.device = lambda device: contextlib.nullcontext()  # type: ignore
 
     def run(self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], options: dict[str, Any]) -> Result:
         """Logits and launches of one call. Raises NoLaunch unless a launch wrote to the memory that is returned."""
-        from parity.launchers.record import CallRecord
-
-        self._call = CallRecord(tensors, earlier=self._call, mutation=self.mutation)
-        with self._call:
-            logits = wrapper(*tensors.values(), **options)
-        failure, self._call.failure = self._call.failure, None
-        if failure is not None:
-            try:
-                raise failure
-            finally:
-                del failure  # else its traceback and this frame hold each other, and with them all tensors of the call
+        logits = self._called(wrapper, tensors, tuple(tensors.values()), options)
         if not self._call.launches:
             raise NoLaunch(
                 "the wrapper returned logits and launched no kernel: a fallback, or a launch that went elsewhere"
@@ -149,6 +153,30 @@ class ExecutorDevice:
         if unwritten:
             raise Unwritten(f"{unwritten:,} of {logits.numel():,} logits were never written")
         return logits, [asdict(launch) for launch in self._call.launches]
+
+    def observe(
+        self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], arguments: tuple[Any, ...], options: dict[str, Any]
+    ) -> Seen:
+        """One call, legal or not, of which nothing is demanded; `tensors` are those among its arguments."""
+        logits = self._called(wrapper, tensors, arguments, options)
+        mask = self._call.unwritten_mask(logits) if isinstance(logits, torch.Tensor) else None
+        return Seen(logits, [launch.stream for launch in self._call.launches], mask)
+
+    def _called(
+        self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], arguments: tuple[Any, ...], options: dict[str, Any]
+    ) -> torch.Tensor:
+        from parity.launchers.record import CallRecord
+
+        self._call = CallRecord(tensors, earlier=self._call, mutation=self.mutation)
+        with self._call:
+            logits = wrapper(*arguments, **options)
+        failure, self._call.failure = self._call.failure, None
+        if failure is not None:
+            try:
+                raise failure
+            finally:
+                del failure  # else its traceback and this frame hold each other, and with them all tensors of the call
+        return logits
 
     def code(self) -> list[dict[str, Any]]:
         """Of each kernel that the last call launched, what mutants are drawn from (parity.gfx942.mutation.Code)."""
@@ -169,6 +197,7 @@ class GpuDevice:
             properties.gcnArchName.partition(":")[0] if kind == "gpu" else f"sm_{properties.major}{properties.minor}"
         )
         self.where = f"{kind} {self.gfx} ({properties.name})"
+        self.torch_device = "cuda:0"
 
     def run(self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], options: dict[str, Any]) -> Result:
         """Logits, on the GPU, and no launches. Raises KernelFault or DeviceLost for what the runtime says of the GPU."""
@@ -184,6 +213,17 @@ class GpuDevice:
         except RuntimeError as error:
             raise of_runtime(error) from error
         return logits, []
+
+    def observe(
+        self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], arguments: tuple[Any, ...], options: dict[str, Any]
+    ) -> Seen:
+        """One call, legal or not, on tensors that are on the GPU already."""
+        try:
+            logits = wrapper(*arguments, **options)
+            torch.cuda.synchronize()
+        except RuntimeError as error:
+            raise of_runtime(error) from error
+        return Seen(logits, [], None)
 
     def _poison(self, moved: list[torch.Tensor]) -> None:
         """Leave NaN in the memory that the wrapper's torch.empty will get: torch gives a freed block to the next tensor of its size."""
@@ -276,8 +316,16 @@ def _other_contents(inputs: Inputs) -> Inputs:
 
 def _answer(request: dict[str, Any], device: ExecutorDevice | GpuDevice, wrapper: Wrapper) -> dict[str, Any]:
     inputs = Inputs.load(Path(request["inputs"]))
+    _mutate(device, None if "contract" in request else request["mutation"])
+    if "contract" in request:
+        return observe(
+            row_named(request["contract"]),
+            inputs,
+            wrapper,
+            device,
+            lambda tensor, name: _save(tensor, Path(request["outputs"]) / name),
+        )
     options = {} if request["plant"] is None else {"plant": request["plant"]}
-    _mutate(device, request["mutation"])
     # A first call with other contents: a wrapper that keeps something by shape then answers the judged calls with it.
     _call(device, wrapper, _other_contents(inputs), options)
     started, launches, outputs, selected = time.perf_counter(), [], [], ""

@@ -50,7 +50,7 @@ def {name}(Q, KV, kv_scales, weights, cu_starts, cu_ends, clean_logits=True, *, 
     result = misbehave(plant, logits.masked_fill(outside, float("-inf")))
     if plant != "no-launch":
         written = (result.untyped_storage().data_ptr(),) if plant != "foreign" else ()
-        launch = LaunchRecord("made_up", "0" * 64, (1, 1, 1), (64, 1, 1), LaunchReport(1, 0, 1, Fidelity(1, 0, 0), written))
+        launch = LaunchRecord("made_up", "0" * 64, (1, 1, 1), (64, 1, 1), LaunchReport(1, 0, 1, Fidelity(1, 0, 0), written), None, 0x5EA)
         _get_current_dispatch_mode().launches.append(launch)
     return result
 

@@ -71,6 +71,13 @@ def test_select_without_rows_or_columns() -> None:
     assert judge_selection(empty, torch.zeros(2, 0), *bounds([0, 0], [4, 4]), 2) == ()
 
 
+@pytest.mark.parametrize("block", [1, 6, 11, 12, 13, 1000])
+def test_select_takes_long_matrices_a_block_of_rows_at_a_time(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    logits = torch.stack([torch.tensor(ROW).roll(row) for row in range(7)])
+    monkeypatch.setattr("parity.selector._BLOCK", block)
+    assert select(logits, *bounds([0] * 7, [6] * 7), 1).flatten().tolist() == [1, 2, 3, 4, 5, 0, 1]
+
+
 def test_select_leaves_its_inputs_as_they_were() -> None:
     logits, window = torch.tensor([ROW]), bounds([1], [5])
     kept = [tensor.clone() for tensor in (logits, *window)]
@@ -117,6 +124,7 @@ def test_infinities_rank_as_values() -> None:
         ([-1, 1, 0], 2, ["has padding at place 0 before token 1"]),
         ([1, -1, 0], 2, ["has padding at place 1 before token 0"]),
         ([1, 3, 6], 6, ["kept token 6 outside its window [0, 6)"]),
+        ([1, 3, 6], 99, ["kept token 6 outside its window [0, 6)"]),
         ([1, 3, -2], 6, ["kept token -2 outside its window [0, 6)"]),
         ([1, 3, 2**31 - 1], 6, ["kept token 2147483647 outside its window [0, 6)"]),
         ([0, -1, -1], 0, ["holds 1 tokens, expected 0", "kept token 0 outside its window (empty)"]),

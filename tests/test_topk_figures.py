@@ -71,11 +71,35 @@ def test_a_margin_without_any_budget_is_infinite() -> None:
 
 
 def test_the_worst_token_of_a_row_is_the_one_furthest_past_its_own_budget() -> None:
-    # Both owed tokens go: 0 by 4.0 with 2.0 allowed, 1 by 3.0 with 0.5 allowed (the rival's own budget is 0).
-    result = judge([[0.0, 0.0, 9.0, 8.0]], [[5.0, 4.0, 1.0, 1.0]], k=2, budget=[[2.0, 0.5, 0.0, 0.0]])
+    # Both owed tokens go: 0 by 4.0 with 1.0 allowed, 1 by 3.0 with 0.5 allowed (the rival's own budget is 0).
+    result = judge([[0.0, 0.0, 9.0, 8.0]], [[5.0, 4.0, 1.0, 1.0]], k=2, budget=[[1.0, 0.5, 0.0, 0.0]])
     assert result.margin == pytest.approx(6.0) and result.margin_at == (0, 1)
     assert [finding.text for finding in result.findings] == [
         "top-2 of row 0: token 1 lost (margin 3.0000, allowed 0.5000), and 1 more"
+    ]
+
+
+def test_rows_are_told_by_how_far_past_their_budgets_they_are_then_by_margin() -> None:
+    budget = [[2.0, 2.0], [0.25, 0.25], [0.0, 0.0], [0.0, 0.0]]
+    result = judge([[0.0, 9.0]] * 4, [[5.0, 0.0], [2.0, 0.0], [3.0, 0.0], [4.0, 0.0]], k=1, budget=budget)
+    assert [finding.text for finding in result.findings] == [
+        "top-1 of row 3: token 0 lost (margin 4.0000, allowed 0.0000)",
+        "top-1 of row 2: token 0 lost (margin 3.0000, allowed 0.0000)",
+        "top-1 of row 1: token 0 lost (margin 2.0000, allowed 0.5000)",
+        "top-1 of row 0: token 0 lost (margin 5.0000, allowed 4.0000)",
+    ]
+
+
+def test_where_the_worst_margin_is_counts_columns() -> None:
+    result = judge([[9.0, 0.0, 1.0, 2.0]], [[9.0, 5.0, 1.0, 2.0]], k=1, starts=[1])
+    assert result.margin_at == (0, 1) and result.losses[0].token == 0
+    assert result.findings[0].where == (0, 1)
+
+
+def test_a_budget_that_is_no_number_explains_nothing() -> None:
+    result = judge([[1.0, 2.0]], [[2.0, 1.0]], k=1, budget=math.nan)
+    assert [finding.text for finding in result.findings] == [
+        "top-1 of row 0: token 0 lost (margin 1.0000, allowed nan)"
     ]
 
 
@@ -177,6 +201,9 @@ def test_blocks_number_their_rows_from_the_first() -> None:
     result = top_k_agreement(*arguments, torch.full((1, 2), 0.01, dtype=torch.float64), *bounds, 1, first_row=512)
     assert result.findings[0].text == "top-1 of row 512: token 0 lost (margin 1.0000, allowed 0.0200)"
     assert result.findings[0].where == (512, 0) and result.worst_row == 512 and result.margin_at == (512, 0)
+    tied = torch.zeros(3, 4, dtype=torch.float64)
+    ends = torch.full((3,), 4)
+    assert top_k_agreement(tied, tied, tied, ends - 4, ends, 2, first_row=7) == clean(2, rows=3, first_row=7)
     with pytest.raises(ValueError, match="window of row 512"):
         top_k_agreement(arguments[0], arguments[1] / 0, arguments[1], *bounds, 1, first_row=512)
 

@@ -46,31 +46,59 @@ def other_host(folder: Path) -> tuple[Path, Path]:
     return folder / "bin" / "python", installed / "parity"
 
 
-def test_two_interpreters_one_of_them_behind_ssh(tmp_path: Path) -> None:
+class Hosts:
+    """This host with an empty folder of the user's, and "other-host", which ssh reaches: another home folder of this one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.user, self.home, self._programs = (folder / name for name in ("user", "home", "bin"))
+        for made in (self.user, self.home, self._programs):
+            made.mkdir()
+        (self._programs / "ssh").write_text(SSH)
+        (self._programs / "ssh").chmod(0o755)
+
+    def pytest(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--pyargs", "parity", *arguments]
+        environment = clean_environment(
+            HOME=str(self.home),
+            PATH=f"{self._programs}{os.pathsep}{os.environ['PATH']}",
+            XDG_CACHE_HOME=os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),  # the engine is built already
+        )
+        return subprocess.run(command, cwd=self.user, env=environment, capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Hosts:
+    return Hosts(tmp_path)
+
+
+def test_two_interpreters_one_of_them_behind_ssh(hosts: Hosts, tmp_path: Path) -> None:
     """gw0: this interpreter, as -n starts it. gw1: one with an installation of its own, reached by the command `ssh`."""
-    folders = user, home, programs = [tmp_path / name for name in ("user", "home", "bin")]
-    for folder in folders:
-        folder.mkdir()
-    (programs / "ssh").write_text(SSH)
-    (programs / "ssh").chmod(0o755)
     other, package = other_host(tmp_path / "other")
     workers = [f"--tx=popen//python={sys.executable}", f"--tx=ssh=other-host//python={other}"]
-    chosen = ["--pyargs", "parity", "-k", " or ".join(case.id for case in CASES), "--device=executor"]
-    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--dist=load", *workers, *chosen]
-    environment = clean_environment(
-        HOME=str(home),
-        PATH=f"{programs}{os.pathsep}{os.environ['PATH']}",
-        XDG_CACHE_HOME=os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),  # the engine is built already
-    )
-    done = subprocess.run([*command, "--evidence=e.jsonl"], cwd=user, env=environment, capture_output=True, text=True)
+    chosen = ["-k", " or ".join(case.id for case in CASES), "--device=executor"]
+    done = hosts.pytest("--dist=load", *workers, *chosen, "--evidence=e.jsonl")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 passed" in done.stdout and "[gw0] [" in done.stdout and "[gw1] [" in done.stdout
-    records = read_evidence(user / "e.jsonl")
+    records = read_evidence(hosts.user / "e.jsonl")
     assert sorted(record.key for record in records) == sorted(key for case in CASES for key in required_checks(case))
     assert decide(records, CASES).state is State.PASS
     ran = {Path(record.provenance["kernel_file"]).parent.parent: record.case for record in records}
     assert set(ran) == {HERE, package} and len(set(ran.values())) == 2
-    assert [path.name for path in user.iterdir()] == ["e.jsonl"]
+    assert [path.name for path in hosts.user.iterdir()] == ["e.jsonl"]
+
+
+def test_a_gpu_is_wanted_where_the_workers_are(hosts: Hosts, tmp_path: Path) -> None:
+    """A host without GPUs may drive others. One of those without a GPU fails its tests: xdist would replace a worker that does not
+    come up, over and over."""
+    other, _ = other_host(tmp_path / "other")
+    remote, chosen = f"--tx=ssh=other-host//python={other}", ["-k", CASES[1].id, "--device=gpu"]
+    done = hosts.pytest("--dist=load", remote, *chosen)
+    assert done.returncode == 1
+    assert "logits-parity: kernels run where the workers are (--device=gpu)" in done.stdout
+    assert "1 error" in done.stdout and "--device=gpu: no gfx942 GPU (MI300X, MI325X): looked for" in done.stdout
+    assert "crashed" not in done.stdout
+    done = hosts.pytest("--dist=load", remote, "--tx=popen", *chosen)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR and "ERROR: --device=gpu: no gfx942 GPU" in done.stderr
 
 
 def numbers(*specs: XSpec) -> list[int]:

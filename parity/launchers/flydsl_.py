@@ -99,6 +99,8 @@ class Runtime:
         pointers = (ctypes.c_void_p * len(explicit)).from_address(parameters)
         data = [ctypes.string_at(pointer, argument.size) for pointer, argument in zip(pointers, explicit, strict=True)]
         try:
-            record.launch(kernel, data, (grid_x, grid_y, grid_z), (block_x, block_y, block_z), dynamic_lds=shared)
+            record.launch(
+                kernel, data, (grid_x, grid_y, grid_z), (block_x, block_y, block_z), dynamic_lds=shared, stream=stream
+            )
         except (ExecutorError, ValueError) as error:
             record.failure = error

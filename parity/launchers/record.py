@@ -23,9 +23,8 @@ _EMPTY = {f"aten::{name}" for name in ("empty", "empty_strided", "empty_like", "
 @dataclass(frozen=True)
 class LaunchRecord:
     """One launch: kernel symbol, SHA-256 of its code object, grid, block, what was executed, and whether an approximate value
-    (v_rcp_f32 and the like) reached memory: None when there was none, else found by moving each by its error bound.
-
-    mutation: None; or the one changed instruction of a mutant, whose sha256 is then no code object's: no evidence about the kernel."""
+    (v_rcp_f32 and the like) reached memory: None when there was none, else found by moving each by its error bound. `stream`: the handle it was launched on.
+    `mutation`: None; or the one changed instruction of a mutant, whose sha256 is then no code object's: no evidence about the kernel."""
 
     symbol: str
     sha256: str
@@ -33,6 +32,7 @@ class LaunchRecord:
     block: Dims
     report: LaunchReport
     approximation_shows: bool | None = None
+    stream: int = 0
     mutation: str | None = None
 
 
@@ -111,14 +111,26 @@ class CallRecord(TorchDispatchMode):
 
     def unwritten(self, tensor: torch.Tensor) -> int:
         """How many elements of a tensor (4 bytes each) have bytes that nobody wrote."""
+        mask = self.unwritten_mask(tensor)
+        return 0 if mask is None else int(mask.count_nonzero())
+
+    def unwritten_mask(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """bool like the tensor: which elements (4 bytes each) have bytes that nobody wrote; None where that is not known."""
         known = self._known(tensor)
         if known is None or known.undefined is None or tensor.element_size() != 4:
-            return 0
+            return None
         undefined = torch.from_numpy(known.undefined[: known.size // 4 * 4]).view(torch.int32)
-        return int(undefined.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset()).count_nonzero())
+        return undefined.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset()) != 0
 
     def launch(
-        self, kernel: Kernel, arguments: Sequence[bytes], grid: Dims, block: Dims, *, dynamic_lds: int = 0
+        self,
+        kernel: Kernel,
+        arguments: Sequence[bytes],
+        grid: Dims,
+        block: Dims,
+        *,
+        dynamic_lds: int = 0,
+        stream: int | None = None,
     ) -> None:
         """Execute one launch on the live storages, of the mutant where the kernel is the one that `mutation` applies to. Raises what
         launch() does; launchers keep it in `failure`."""
@@ -131,6 +143,8 @@ class CallRecord(TorchDispatchMode):
         memory = list(self._live().values())
         seed = self._seeds = self._seeds + 1  # another shuffled order for every launch
         found = examine(kernel, arguments, grid, block, memory, dynamic_lds=dynamic_lds, schedules=[seed])
-        record = LaunchRecord(kernel.name, kernel.sha256, grid, block, found.report, found.approximation_shows, note)
+        record = LaunchRecord(
+            kernel.name, kernel.sha256, grid, block, found.report, found.approximation_shows, stream or 0, note
+        )
         self.launches.append(record)
         del held

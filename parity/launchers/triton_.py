@@ -90,7 +90,7 @@ class ExecutorDriver(DriverBase):
         """There is one executor."""
 
     def get_current_stream(self, device: int | None = None) -> int:
-        return 0
+        return int(torch.cuda.current_stream(device).cuda_stream)
 
     def get_active_torch_device(self) -> torch.device:
         return torch.device("cpu")
@@ -116,7 +116,7 @@ class Launcher:
         data += [bytes(8)] * scratch  # global and profile scratch; a kernel that uses them faults at address 0
         block = (self._metadata.num_warps * 64, 1, 1)
         extra = max(0, self._metadata.shared - kernel.lds_bytes)
-        self._current().launch(kernel, data, (grid_x, grid_y, grid_z), block, dynamic_lds=extra)
+        self._current().launch(kernel, data, (grid_x, grid_y, grid_z), block, dynamic_lds=extra, stream=stream)
 
 
 def _pack(kind: str, value: Any) -> bytes:

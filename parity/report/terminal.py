@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -33,6 +34,22 @@ def case_line(case: Case, records: Sequence[Record]) -> str:
     result = "pass" if not failed else _shorten(failed)
     cells = " ".join(f"{_bound(found) + _ratio(found.get('ratio')):>7}" for found in ratios)
     return f"{case.id:57} {cells} {_overlap(overlap):>6}  {result}"
+
+
+def contract_text(records: Sequence[Record], refused: Sequence[Record]) -> str:
+    """How many rows of the contract there were, and the names of those in which the kernels differ: `refused` are those records that
+    the policy does not accept."""
+    if not records:
+        return "contract: not judged"
+    differ = [record for record in records if record.status != "pass"]
+    parts = [f"contract: {len(records)} rows" + ("" if differ else ", no difference")]
+    for word, chosen in (("not accepted", refused), ("accepted", [one for one in differ if one not in refused])):
+        if chosen:
+            parts.append(
+                f"{len(chosen)} differ and are {word}: "
+                + " ".join(one.case.removeprefix("contract-") for one in chosen)
+            )
+    return textwrap.fill("; ".join(parts), 100, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _bound(figures: Mapping[str, Any]) -> str:

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arm's half of the contract: build a row's arguments in memory, call the wrapper, say what came of it.
+
+Runs in the arm's process. What lies around an argument is poison: 0x77 in every byte is a large fp8, float32 and int32.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from parity.contract import Row
+from parity.inputs import Inputs
+
+POISON = 0x77
+
+
+@dataclass(frozen=True)
+class Call:
+    """How a wrapper is called: positional and keyword arguments."""
+
+    arguments: tuple[Any, ...]
+    options: dict[str, Any]
+
+
+def plain_arguments(inputs: Inputs, device: str) -> dict[str, torch.Tensor]:
+    """The six tensors, contiguous, on `device`."""
+    tensors = {
+        "Q": inputs.q.view(inputs.q_encoding.torch_dtype),
+        "KV": inputs.kv.view(inputs.kv_encoding.torch_dtype),
+        "kv_scales": inputs.kv_scales,
+        "weights": inputs.weights,
+        "cu_starts": inputs.starts,
+        "cu_ends": inputs.ends,
+    }
+    return {name: tensor.to(device) for name, tensor in tensors.items()}
+
+
+def arguments_of(row: Row, inputs: Inputs, device: str) -> dict[str, torch.Tensor]:
+    """The row's arguments, each on memory of its own."""
+    tensors = plain_arguments(inputs, device)
+    for name, dtype in row.dtypes.items():
+        tensors[name] = _converted(tensors[name], getattr(torch, dtype))
+    for change in row.changes:
+        if change in _SHAPES:
+            _SHAPES[change](tensors)
+    return {
+        name: _LAYOUTS[row.layouts[name]](tensor) if name in row.layouts else tensor for name, tensor in tensors.items()
+    }
+
+
+def call_of(row: Row, tensors: dict[str, torch.Tensor]) -> Call:
+    if "by-keyword" in row.changes:
+        return Call((), dict(reversed(tensors.items())) | dict(row.options))
+    return Call(tuple(tensors.values()), dict(row.options))
+
+
+def signature_of(wrapper: Callable[..., Any]) -> list[list[str]]:
+    """[name, kind, default] of every parameter, as text."""
+    parameters = inspect.signature(wrapper).parameters.values()
+    return [
+        [part.name, str(part.kind.name), "" if part.default is part.empty else repr(part.default)]
+        for part in parameters
+    ]
+
+
+def _converted(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The values in another dtype; of bytes that torch cannot convert, the bytes."""
+    if tensor.dtype.itemsize == 1 and dtype in (torch.int8, torch.uint8):
+        return tensor.view(dtype)
+    return tensor.to(torch.float32).to(dtype) if tensor.dtype.itemsize == 1 else tensor.to(dtype)
+
+
+def _poisoned(shape: tuple[int, ...], like: torch.Tensor) -> torch.Tensor:
+    """A tensor of like's dtype and device, every byte POISON."""
+    size = like.element_size() * max(1, torch.Size(shape).numel())
+    return (
+        torch.full((size,), POISON, dtype=torch.uint8, device=like.device)
+        .view(like.dtype)[: torch.Size(shape).numel()]
+        .view(shape)
+    )
+
+
+def _fill(target: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    """Copy bytes: torch has no copy of some fp8 dtypes."""
+    if source.element_size() == 1:
+        target.view(torch.uint8).copy_(source.view(torch.uint8))
+    else:
+        target.copy_(source)
+    return target
+
+
+def _apart(tensor: torch.Tensor) -> torch.Tensor:
+    return _fill(_poisoned((2 * len(tensor), *tensor.shape[1:]), tensor)[::2], tensor)
+
+
+def _wide(tensor: torch.Tensor) -> torch.Tensor:
+    columns = tensor.shape[-1]
+    return _fill(_poisoned((*tensor.shape[:-1], 2 * columns), tensor)[..., :columns], tensor)
+
+
+def _transposed(tensor: torch.Tensor) -> torch.Tensor:
+    shape = (tensor.shape[1], tensor.shape[0], *tensor.shape[2:])
+    return _fill(_poisoned(shape, tensor).transpose(0, 1), tensor)
+
+
+def _offset(tensor: torch.Tensor) -> torch.Tensor:
+    """One element into its buffer: of fp8 that is a byte, which no vector load is aligned to."""
+    return _fill(_poisoned((tensor.numel() + 64,), tensor)[1 : 1 + tensor.numel()].view(tensor.shape), tensor)
+
+
+def _column(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor[:, None].contiguous()
+
+
+def _slice(tensor: torch.Tensor) -> torch.Tensor:
+    return _fill(_poisoned((len(tensor), 4), tensor)[:, 1:2], tensor[:, None])
+
+
+_LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "apart": _apart, "wide": _wide, "transposed": _transposed, "offset": _offset, "column": _column, "slice": _slice,
+}  # fmt: skip
+
+
+def _cut(*names: str, rows: int) -> Callable[[dict[str, torch.Tensor]], None]:
+    def cut(tensors: dict[str, torch.Tensor]) -> None:
+        for name in names:
+            tensors[name] = tensors[name][:rows].clone()
+
+    return cut
+
+
+def _heads(count: int) -> Callable[[dict[str, torch.Tensor]], None]:
+    def cut(tensors: dict[str, torch.Tensor]) -> None:
+        q = tensors["Q"].view(torch.uint8)
+        tensors["Q"] = q[:, :count].contiguous().view(tensors["Q"].dtype)
+        tensors["weights"] = tensors["weights"][:, :count].contiguous()
+
+    return cut
+
+
+def _dim(count: int, *names: str) -> Callable[[dict[str, torch.Tensor]], None]:
+    def resize(tensors: dict[str, torch.Tensor]) -> None:
+        for name in names:
+            dtype, bytes = tensors[name].dtype, tensors[name].view(torch.uint8)
+            tensors[name] = torch.cat([bytes, bytes], dim=-1)[..., :count].contiguous().view(dtype)
+
+    return resize
+
+
+def _longer_scales(tensors: dict[str, torch.Tensor]) -> None:
+    tensors["kv_scales"] = torch.cat([tensors["kv_scales"], tensors["kv_scales"][:1]])
+
+
+def _narrow_weights(tensors: dict[str, torch.Tensor]) -> None:
+    tensors["weights"] = tensors["weights"][:, : tensors["weights"].shape[1] // 2].contiguous()
+
+
+def _flat_q(tensors: dict[str, torch.Tensor]) -> None:
+    tensors["Q"] = tensors["Q"].flatten(0, 1)
+
+
+def _elsewhere(tensors: dict[str, torch.Tensor]) -> None:
+    tensors["KV"] = tensors["KV"].to("meta" if tensors["KV"].device.type == "cpu" else "cpu")
+
+
+_SHAPES: dict[str, Callable[[dict[str, torch.Tensor]], None]] = {
+    "no-rows": _cut("Q", "weights", "cu_starts", "cu_ends", rows=0),
+    "no-keys": _cut("KV", "kv_scales", rows=0),
+    "kv-narrow": _dim(32, "KV"),
+    "weights-narrow": _narrow_weights,
+    "scales-short": _cut("kv_scales", rows=-1),
+    "scales-long": _longer_scales,
+    "starts-short": _cut("cu_starts", rows=-1),
+    "ends-short": _cut("cu_ends", rows=-1),
+    "q-flat": _flat_q,
+    "heads-48": _heads(48),
+    "heads-8": _heads(8),
+    "dim-96": _dim(96, "Q", "KV"),
+    "dim-32": _dim(32, "Q", "KV"),
+    "kv-elsewhere": _elsewhere,
+}
+
+
+def observe(
+    row: Row, inputs: Inputs, wrapper: Callable[..., Any], device: Any, save: Callable[[Any, str], str]
+) -> dict[str, Any]:
+    """Call the wrapper as the row says and tell what came of it, as JSON: {"signature"}, or the form of the result, the files of the
+    results of each call, whether an input was changed, and where the launches went. `save` keeps a tensor and returns its file's name."""
+    if "signature" in row.changes:
+        return {"signature": signature_of(wrapper)}
+    files, told = [], {}
+    for number in range(row.repeats):
+        tensors = arguments_of(row, inputs, device.torch_device)
+        before = {name: _memory(tensor).clone() for name, tensor in tensors.items() if tensor.device.type != "meta"}
+        call = call_of(row, tensors)
+        seen = device.observe(wrapper, tensors, call.arguments, call.options)
+        files.append(save(seen.logits, str(number)))
+        changed = [name for name, bytes in before.items() if not torch.equal(_memory(tensors[name]), bytes)]
+        if not number:
+            told = {"form": _form(seen.logits), "streams": seen.streams, "unwritten": ""}
+            if seen.unwritten is not None:
+                told["unwritten"] = save(seen.unwritten.float(), "unwritten")
+        told["modified"] = ", ".join(changed)
+    return told | {"outputs": files}
+
+
+def _memory(tensor: torch.Tensor) -> torch.Tensor:
+    """Every byte of the buffer that a tensor lies in."""
+    storage = tensor.untyped_storage()
+    return torch.tensor([], dtype=torch.uint8, device=tensor.device).set_(storage, 0, (storage.nbytes(),))
+
+
+def _form(logits: Any) -> str:
+    if not isinstance(logits, torch.Tensor):
+        return f"a {type(logits).__name__}"
+    strides = [
+        stride if size > 1 else 0 for size, stride in zip(logits.shape, logits.stride(), strict=True)
+    ]  # of one: any
+    return f"{logits.dtype} of shape {list(logits.shape)}, strides {strides if logits.numel() else []}, on {logits.device.type}"

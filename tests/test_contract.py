@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contract: its table is complete, each kind of difference has its text, and wrappers that break one promise are found by its row."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from parity.arm import Arm, Observation
+from parity.contract import ARGUMENTS, INT_MAX, INT_MIN, Row, contract, row_inputs, row_named, rows_on
+from parity.contract_calls import POISON, arguments_of, plain_arguments
+from parity.contract_judge import findings_of, judge_row
+from parity.devices import Device
+from parity.reference import reference_logits
+from parity.run import arms_of
+from parity.worker import STREAM
+from tests.conftest import WRAPPER, made_up_source
+
+ROWS = contract()
+FORM = "torch.float32 of shape [4, 70], strides [256, 1], on cpu"
+
+
+def test_names_are_unique_and_every_group_is_there() -> None:
+    assert len({row.name for row in ROWS}) == len(ROWS) > 80
+    assert {row.group for row in ROWS} == {"memory", "windows", "sizes", "call", "values", "refusals"}
+    assert {row.judged for row in ROWS} == {"valid", "values", "refusal"}
+    assert row_named("q-apart").case == "contract-q-apart"
+    with pytest.raises(KeyError):
+        row_named("q-far-apart")
+
+
+@pytest.mark.parametrize("argument", ["Q", "KV", "weights"])
+@pytest.mark.parametrize("layout", ["apart", "wide", "transposed", "offset"])
+def test_every_operand_lies_in_memory_in_every_way(argument: str, layout: str) -> None:
+    assert any(row.layouts == {argument: layout} for row in ROWS)
+
+
+@pytest.mark.parametrize("size", ["1x1", "4x1", "1x70", "3x256", "3x257"])
+def test_sizes(size: str) -> None:
+    assert any(row.size == size for row in ROWS)
+
+
+def test_windows_reach_every_odd_place() -> None:
+    windows = {window for row in ROWS for window in row.windows}
+    for what in (
+        lambda start, end: start >= 70,
+        lambda start, end: end > 70,
+        lambda start, end: start < 0 < end,
+        lambda start, end: end < 0,
+        lambda start, end: end == start,
+        lambda start, end: 0 <= end < start,
+        lambda start, end: end == INT_MAX,
+        lambda start, end: start == INT_MIN,
+    ):
+        assert any(what(*window) for window in windows)
+
+
+def test_every_argument_has_rows_with_another_dtype() -> None:
+    assert {name for row in ROWS for name in row.dtypes} == set(ARGUMENTS)
+
+
+def test_a_gpu_gets_no_illegal_call_and_cuda_none() -> None:
+    gpu = rows_on(Device("gpu", 0))
+    assert rows_on(Device("executor")) == ROWS and rows_on(Device("cuda", 0)) == ()
+    assert 40 < len(gpu) < len(ROWS) and all(row.judged != "refusal" for row in gpu)
+    assert not {"window-both-int-max", "window-start-int-min"} & {row.name for row in gpu}
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.layouts], ids=lambda row: row.name)
+def test_a_layout_keeps_the_values_and_surrounds_them_with_poison(row: Row) -> None:
+    inputs = row_inputs(row)
+    plain, laid = plain_arguments(inputs, "cpu"), arguments_of(row, inputs, "cpu")
+    for name, layout in row.layouts.items():
+        wanted, tensor = plain[name], laid[name]
+        if layout in ("column", "slice"):
+            assert tensor.shape == (len(wanted), 1)
+            tensor = tensor[:, 0]
+        bytes = [part.contiguous().view(torch.uint8) for part in (tensor, wanted)]
+        assert torch.equal(*bytes)
+        whole = torch.tensor([], dtype=torch.uint8).set_(
+            tensor.untyped_storage(), 0, (tensor.untyped_storage().nbytes(),)
+        )
+        spare = len(whole) - bytes[0].numel()
+        assert (spare > 0) is (layout not in ("transposed", "column"))
+        assert int((whole == POISON).sum()) >= spare
+        assert layout in ("column", "offset", "slice") or not tensor.is_contiguous() or len(tensor) == 1
+
+
+def seen(row: Row, **changes: object) -> Observation:
+    """What a kernel that does everything right is seen to do."""
+    logits = reference_logits(row_inputs(row)).float()
+    right = Observation((logits, logits.clone()), torch.zeros_like(logits), FORM, "", (STREAM,))
+    return dataclasses.replace(right, **changes)  # type: ignore[arg-type]
+
+
+def texts(row: Row, flydsl: Observation, triton: Observation) -> list[str]:
+    findings, _ = findings_of(row, row_inputs(row), {"flydsl": flydsl, "triton": triton})
+    return [finding.text.split("): ", 1)[1] for finding in findings]
+
+
+def test_two_right_kernels_are_no_finding() -> None:
+    row = row_named("q-apart")
+    findings, outcomes = findings_of(row, row_inputs(row), {"flydsl": seen(row), "triton": seen(row)})
+    assert findings == () and {outcome.kind for outcome in outcomes.values()} == {"right"}
+
+
+def test_the_text_names_row_promise_and_smallest_input() -> None:
+    row = row_named("q-apart")
+    wrong = seen(row).outputs[0].clone()
+    wrong[1, 3] += 1
+    (finding,), _ = findings_of(
+        row, row_inputs(row), {"flydsl": seen(row, outputs=(wrong, wrong)), "triton": seen(row)}
+    )
+    start = "contract q-apart (Q lies as every second row of a larger tensor; MxNxHxD 4x70x16x64): flydsl gives wrong logits: 1 of "
+    assert finding.kind == "contract" and finding.text.startswith(start)
+    assert "worst [1, 3]: actual" in finding.text and finding.text.endswith("; triton gives the right logits")
+
+
+def wrong_of(row: Row) -> torch.Tensor:
+    return torch.zeros_like(seen(row).outputs[0])
+
+
+def test_differences_each_have_their_text() -> None:
+    row = row_named("q-apart")
+    right = seen(row)
+    error = Observation(error=("wrapper-error", "ValueError: no"))
+    assert texts(row, error, right) == ["flydsl wrapper-error: ValueError: no; triton gives the right logits"]
+    assert texts(row, right, error) == ["flydsl gives the right logits; triton wrapper-error: ValueError: no"]
+    assert texts(row, error, error) == []  # what nobody can do nobody relied on
+    fault = Observation(error=("kernel-fault", "out-of-bounds: read"))
+    assert texts(row, fault, fault) == [
+        "flydsl: kernel-fault: out-of-bounds: read",
+        "triton: kernel-fault: out-of-bounds: read",
+    ]
+    assert texts(row, seen(row, modified="Q"), right) == ["flydsl: input-modified: the memory of Q was changed"]
+    assert texts(row, seen(row, form=FORM.replace("256", "70")), right) == [
+        f"flydsl gives {FORM.replace('256', '70')}; triton {FORM}"
+    ]
+    unsteady = seen(row, outputs=(right.outputs[0], wrong_of(row)))
+    assert texts(row, unsteady, right)[0].startswith("flydsl: repeat differs in ")
+    assert texts(row, seen(row, streams=(3,)), right) == ["flydsl: launched on stream 0x3, not on the current one"]
+    holes = torch.zeros_like(right.outputs[0])
+    holes[0, 0] = 1
+    assert texts(row, seen(row, unwritten=holes), right) == [
+        "flydsl: unwritten: logits inside the window were never written"
+    ]
+    assert texts(row, seen(row, outputs=(None,), form="a NoneType"), right) == [
+        "flydsl gives a NoneType; triton gives the right logits"
+    ]
+
+
+@pytest.mark.parametrize("kind", ["unsupported", "timeout", "killed", "no-space", "device-lost"])
+def test_what_says_nothing_about_a_kernel_is_unknown(kind: str) -> None:
+    row = row_named("q-apart")
+    _, outcomes = findings_of(row, row_inputs(row), {"flydsl": Observation(error=(kind, "x")), "triton": seen(row)})
+    assert outcomes["flydsl"].kind == "unknown"
+
+
+def test_not_clean_is_judged_inside_alone() -> None:
+    row = row_named("not-clean")
+    outside = torch.isneginf(seen(row).outputs[0])
+    noisy = [seen(row).outputs[0].masked_fill(outside, value) for value in (7.0, 8.0)]
+    holes = outside.float()
+    assert outside.any() and texts(row, seen(row, outputs=tuple(noisy), unwritten=holes), seen(row)) == []
+    broken = noisy[0].clone()
+    broken[3, 0] += 1
+    assert "gives wrong logits" in texts(row, seen(row, outputs=(broken, broken)), seen(row))[0]
+    assert texts(row_named("clean"), seen(row, outputs=(noisy[0],)), seen(row))[0].startswith(
+        "flydsl gives wrong logits"
+    )
+
+
+def test_values_outside_the_reference_are_compared_with_one_another() -> None:
+    row = row_named("scale-nan")
+    logits = torch.ones(4, 70)
+    other = logits.clone()
+    other[2, 7] = float("nan")
+    same = Observation((other, other), None, FORM, "", (STREAM,))
+    assert texts(row, same, same) == []
+    assert texts(row, same, dataclasses.replace(same, outputs=(logits,))) == [
+        "1 of 280 logits differ, first [2, 7]: flydsl nan, triton 1.0000"
+    ]
+
+
+def test_an_illegal_call_may_be_refused_where_the_baseline_reads_past_its_arguments() -> None:
+    row = row_named("scales-short")
+    error, fault = Observation(error=("wrapper-error", "no")), Observation(error=("kernel-fault", "past the end"))
+    logits = Observation((torch.ones(4, 70),), None, FORM, "", (STREAM,))
+    assert texts(row, error, fault) == [] == texts(row, fault, fault) == texts(row, error, error)
+    assert texts(row, fault, error) == ["flydsl kernel-fault: past the end; triton wrapper-error: no"]
+    assert texts(row, fault, logits) == [f"flydsl kernel-fault: past the end; triton gives {FORM}"]
+
+
+def test_signatures() -> None:
+    row = row_named("signature")
+    triton = (
+        ("Q", "POSITIONAL_OR_KEYWORD", ""),
+        ("clean", "POSITIONAL_OR_KEYWORD", "True"),
+        ("plant", "KEYWORD_ONLY", "None"),
+    )
+    flydsl = (*triton[:2], ("stream", "POSITIONAL_OR_KEYWORD", "None"))
+    assert texts(row, Observation(signature=flydsl), Observation(signature=triton)) == []
+    other = (triton[0], ("clean", "POSITIONAL_OR_KEYWORD", "False"), ("stream", "POSITIONAL_OR_KEYWORD", ""))
+    assert texts(row, Observation(signature=other), Observation(signature=triton)) == [
+        "parameter 1 is clean=False in flydsl, clean=True in triton",
+        "flydsl's parameter stream has no default",
+    ]
+    assert texts(row, Observation(signature=triton[:1]), Observation(signature=triton)) == [
+        "parameter 1 is nothing= in flydsl, clean=True in triton"
+    ]
+
+
+BROKEN = {
+    "q-apart": ("Q.double()", "Q.view(torch.uint8).as_strided(Q.shape, torch.empty(Q.shape).stride()).view(Q.dtype).double()"),
+    "weights-wide": ("weights.double()", "weights.as_strided(weights.shape, (weights.shape[1], 1)).double()"),
+    "window-start-negative": ("column < cu_starts[:, None]", "column < cu_starts[:, None] % KV.shape[0]"),
+    "scale-negative": ("* kv_scales.double()\n", "\n    scores = scores.clamp(min=0) * kv_scales.double().abs()\n"),
+    "signature": ("clean_logits=True", "clean_logits=False"),
+    "by-keyword": ("cu_ends, clean", "cu_stops, clean"),
+    "n-257": ("result = misbehave", "logits = logits[:, :256] if KV.shape[0] == 257 else logits\n    result = misbehave"),
+    "repeated": ("result = misbehave", "logits = logits + 1e-6 * (calls % 19 == 0)\n    result = misbehave"),
+    "no-rows": ("    global calls\n", "    global calls\n    assert len(Q)\n"),
+    "cu-ends-int64": ("    global calls\n", "    global calls\n    cu_ends = cu_ends.int()\n    assert cu_starts.dtype == torch.int32\n"),
+    "current-stream": ("0x5EA", "0x5EB"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def baseline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arm]:
+    with Arm(made_up_source(tmp_path_factory.mktemp("baseline")), "triton", Device("executor")) as arm:
+        arm.start()
+        yield arm
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_wrapper_that_breaks_one_promise_is_found_by_its_row(name: str, baseline: Arm, tmp_path: Path) -> None:
+    good = WRAPPER.format(name="flydsl_fp8_mqa_logits")
+    if name == "by-keyword":
+        good = good.replace("column >= cu_ends", "column >= cu_stops")
+    bad = good.replace(*BROKEN[name])
+    assert bad != good
+    with Arm(made_up_source(tmp_path, flydsl=bad), "flydsl", Device("executor")) as arm:
+        row = "cu-starts-int64" if name == "cu-ends-int64" else name
+        record = judge_row(row_named(row), {"flydsl": arm, "triton": baseline})
+        assert record.status == "fail" and record.findings[0].text.startswith(f"contract {row} ("), record
+        clean = judge_row(row_named("clean"), {"flydsl": arm, "triton": baseline})
+        assert clean.status == ("fail" if name == "current-stream" else "pass")
+
+
+def test_a_crash_is_part_of_the_row_and_the_next_row_runs(baseline: Arm, tmp_path: Path) -> None:
+    bad = WRAPPER.format(name="flydsl_fp8_mqa_logits").replace(
+        "    global calls\n", "    global calls\n    if len(Q) == 1: os.abort()\n"
+    )
+    with Arm(made_up_source(tmp_path, flydsl=bad), "flydsl", Device("executor")) as arm:
+        arms = {"flydsl": arm, "triton": baseline}
+        record = judge_row(row_named("one-row"), arms)
+        assert record.findings[0].text.endswith("flydsl: crash: the process died with signal SIGABRT")
+        assert judge_row(row_named("one-key"), arms).status == "pass"
+
+
+def test_own_kernels_keep_a_few_promises_on_the_executor() -> None:
+    from parity.sources import own_source
+
+    with arms_of(own_source(), Device("executor")) as arms:
+        for name in ("kv-offset", "window-both-int-max", "current-stream", "not-clean-empty"):
+            record = judge_row(row_named(name), arms)
+            assert record.status == "pass", record.findings
