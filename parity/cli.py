@@ -58,7 +58,24 @@ def parser() -> Parser:
     faults = commands.add_parser("faults", help="the faults that the quick depth catches, and by which check",
                                  description="The faults that the quick depth is shown to catch, and the check that catches each.")  # fmt: skip
     faults.add_argument("--json", action="store_true", help="the same as JSON")
+    _mutate_options(commands)
     return top
+
+
+def _mutate_options(commands: argparse._SubParsersAction[Parser]) -> None:
+    mutate = commands.add_parser(
+        "mutate",
+        help="change single instructions of a compiled kernel: do the quick checks notice?",
+        description="Change one instruction of a compiled gfx942 kernel (another register, a neighbouring opcode, an immediate, a dropped "
+        "wait or barrier, another lane pattern, ...) and run the quick cases in the executor; again and again. Survivors are listed with "
+        "a reason: equivalent, within budget, not reached, or a gap.",
+        epilog="Exit codes: 0 at least 95 %% of the mutants that are not equivalent were caught, 1 fewer, 2 not finished, 3 usage.",
+    )
+    mutate.add_argument("--kernel", choices=("flydsl", "triton"), required=True, help="the kernel to change")
+    add_source_options(mutate.add_argument)
+    mutate.add_argument("-n", type=int, default=300, metavar="N", help="mutants (default: %(default)s)")
+    mutate.add_argument("--seed", type=int, default=0, help="draws the mutants (default: %(default)s)")
+    mutate.add_argument("--report", type=Path, metavar="FILE", help="write every mutant and what became of it, as JSON")
 
 
 def add_source_options(add: object) -> None:
@@ -123,14 +140,14 @@ def _faults(options: argparse.Namespace) -> int:
 
 
 def _judge(options: argparse.Namespace) -> int:
-    """The gate; what a user can mend is told in one line. torch and the compilers are imported from here on."""
+    """The gate or mutants; what a user can mend is told in one line. torch and the compilers are imported from here on."""
     install = "pip install 'logits-parity[executor]' (see `parity doctor`)"
     try:
         from parity.devices import DeviceError
         from parity.sources import SourceError
 
         try:
-            return _gate(options)
+            return _mutate(options) if options.command == "mutate" else _gate(options)
         except (DeviceError, SourceError) as error:
             return _usage(str(error))
     except ModuleNotFoundError as error:
@@ -186,6 +203,36 @@ def _gate(options: argparse.Namespace) -> int:
     return verdict.state.exit_code
 
 
+def _mutate(options: argparse.Namespace) -> int:
+    from parity.matrix import quick_cases
+    from parity.mutants import Trouble
+    from parity.mutate import Campaign, run_campaign
+    from parity.report import mutants
+    from parity.sources import select_source
+
+    if options.n < 1:
+        return _usage(f"-n {options.n}: at least 1")
+    if options.report is not None and not (options.report.parent.is_dir() and not options.report.is_dir()):
+        return _usage(f"--report={options.report}: not a file in a folder that exists")
+
+    def tell(line: str) -> None:
+        print(line, flush=True)
+
+    def keep(campaign: Campaign) -> None:
+        if options.report is not None:
+            mutants.write(campaign, options.report)
+
+    source = select_source(options.aiter, options.candidate, tell=tell)
+    try:
+        campaign = run_campaign(source, options.kernel, quick_cases(),
+                                wanted=options.n, seed=options.seed, tell=tell, keep=keep)  # fmt: skip
+    except (Trouble, OSError) as error:
+        print(f"parity: {_visible(str(error))}: not finished", file=sys.stderr)
+        return NOT_VALIDATED
+    print("\n" + mutants.as_text(campaign), flush=True)
+    return campaign.exit_code
+
+
 def _plants(text: str | None, source_kind: str) -> dict[str, str]:
     """--plant as {kernel: fault}; SourceError when it cannot be planted."""
     from parity.checks import KERNELS
@@ -204,7 +251,7 @@ def _plants(text: str | None, source_kind: str) -> dict[str, str]:
     return {kernel: fault}
 
 
-_COMMANDS = {"doctor": _doctor, "faults": _faults, "gate": _judge}
+_COMMANDS = {"doctor": _doctor, "faults": _faults, "gate": _judge, "mutate": _judge}
 
 
 if __name__ == "__main__":

@@ -128,6 +128,7 @@ class ExecutorDevice:
     def __init__(self, kernel: str) -> None:
         self._call: Any = None
         self.torch_device = "cpu"
+        self.mutation: Any = None  # a parity.gfx942.mutation.Mutation of what the next calls launch
         if kernel == "triton":
             from parity.launchers import triton_
 
@@ -165,12 +166,22 @@ class ExecutorDevice:
     def _called(
         self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], arguments: tuple[Any, ...], options: dict[str, Any]
     ) -> torch.Tensor:
-        self._call = CallRecord(tensors, earlier=self._call)
+        self._call = CallRecord(tensors, earlier=self._call, mutation=self.mutation)
         with self._call:
             logits = wrapper(*arguments, **options)
-        if self._call.failure is not None:
-            raise self._call.failure
+        failure, self._call.failure = self._call.failure, None
+        if failure is not None:
+            try:
+                raise failure
+            finally:
+                del failure  # else its traceback and this frame hold each other, and with them all tensors of the call
         return logits
+
+    def code(self) -> list[dict[str, Any]]:
+        """Of each kernel that the last call launched, what mutants are drawn from (parity.gfx942.mutation.Code)."""
+        from parity.gfx942.mutation import code_of
+
+        return [code_of(kernel).to_json() for kernel in self._call.kernels.values()]
 
 
 class GpuDevice:
@@ -302,8 +313,11 @@ def _other_contents(inputs: Inputs) -> Inputs:
     )
 
 
-def _answer(request: dict[str, Any], device: ExecutorDevice | GpuDevice, wrapper: Wrapper) -> dict[str, Any]:
+def _answer(
+    request: dict[str, Any], source: Source, device: ExecutorDevice | GpuDevice, wrapper: Wrapper
+) -> dict[str, Any]:
     inputs = Inputs.load(Path(request["inputs"]))
+    _mutate(device, None if "contract" in request else request["mutation"])
     if "contract" in request:
         return observe(
             row_named(request["contract"]),
@@ -313,10 +327,10 @@ def _answer(request: dict[str, Any], device: ExecutorDevice | GpuDevice, wrapper
             lambda tensor, name: _save(tensor, Path(request["outputs"]) / name),
         )
     plant, options = request["plant"], {}
-    if plant in AROUND:
+    if source.kind == "own" and plant in AROUND:
         wrapper = planted(wrapper, plant)
     elif plant is not None and plant not in SELECTIONS:
-        options = {"plant": plant}  # compiled into an own kernel
+        options = {"plant": plant}  # the wrapper's own affair: compiled into an own kernel
     # A first call with other contents: a wrapper that keeps something by shape then answers the judged calls with it.
     _call(device, wrapper, _other_contents(inputs), options)
     started, launches, outputs, selected = time.perf_counter(), [], [], ""
@@ -326,7 +340,21 @@ def _answer(request: dict[str, Any], device: ExecutorDevice | GpuDevice, wrapper
         outputs.append(_save(logits, Path(request["outputs"]) / str(number)))
         if number == 0 and outputs[0].endswith(".npy") and logits.shape == (inputs.q.shape[0], inputs.kv.shape[0]):
             selected = _select(logits, inputs, request)
-    return {"outputs": outputs, "launches": launches, "selected": selected, "seconds": time.perf_counter() - started}
+    reply = {"outputs": outputs, "launches": launches, "selected": selected, "seconds": time.perf_counter() - started}
+    if request["code"]:
+        assert isinstance(device, ExecutorDevice)
+        reply["code"] = device.code()
+    return reply
+
+
+def _mutate(device: ExecutorDevice | GpuDevice, mutation: dict[str, Any] | None) -> None:
+    """Change the kernel of the next calls, or (None) leave it as it is."""
+    if isinstance(device, ExecutorDevice):
+        from parity.gfx942.mutation import Mutation
+
+        device.mutation = None if mutation is None else Mutation(**mutation)
+    elif mutation is not None:
+        raise ValueError("machine code is changed in the executor only")
 
 
 def _select(logits: torch.Tensor, inputs: Inputs, request: dict[str, Any]) -> str:
@@ -376,7 +404,7 @@ def serve(requests: IO[str], replies: IO[str]) -> None:
     reply(_describe(module, device))
     for line in requests:
         try:
-            reply(_answer(json.loads(line), device, wrapper))
+            reply(_answer(json.loads(line), source, device, wrapper))
         except Exception as error:  # whatever a compiler or a wrapper raises is a finding about the arm
             reply({"error": _problem(error, str(module.__file__))})
             if isinstance(error, KernelFault | DeviceLost):

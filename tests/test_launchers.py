@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import gc
 import json
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
 
-from parity.gfx942 import Allocation, Examined, Fidelity, LaunchReport
+from parity.gfx942 import Examined, Fidelity, Kernel, LaunchReport
+from parity.gfx942.mutation import Mutation
 from parity.launchers.record import CallRecord
 from tests.conftest import python
 
@@ -22,7 +23,7 @@ import torch, triton
 import triton.language as tl
 from parity.gfx942 import ExecutionFault
 from parity.launchers import triton_
-from parity.gfx942 import Allocation, Examined, Fidelity, LaunchReport
+from parity.gfx942 import Examined, Fidelity, LaunchReport
 from parity.launchers.record import CallRecord
 
 call = None
@@ -56,6 +57,11 @@ except ExecutionFault as fault:
     values |= {"fault": str(fault), "lane": fault.lane, "kind": fault.kind}
 print(json.dumps(values))
 """
+
+# s_nop 0; s_barrier; s_endpgm
+KERNEL = Kernel(
+    "made_up", bytes.fromhex("000080bf00008abf000081bf"), 0, 8, 8, 0, 0, 8, (), (), 0, 0, (True, False, False), 1, 0xF0, True, True,
+    "1" * 64)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -131,27 +137,42 @@ def test_unwritten_elements_of_a_result_are_counted_in_its_view_only() -> None:
     assert record.unwritten(view) == 1
 
 
-def test_memory_that_only_a_cycle_holds_stays_while_a_launch_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python may collect the cycle in the middle of a launch, which then would restore memory that is somebody else's."""
-    seen = []
+def test_a_launch_keeps_alive_what_it_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a fault the tensors of the failed call hang in a cycle; the collector may come in the middle of the next launch."""
+    alive: list[bool] = []
+    record = CallRecord({})
+    with record:
+        cycle: list[object] = [torch.ones(1000)]
+        cycle.append(cycle)
+    known = next(iter(record._storages.values())).reference
 
-    def collecting(
-        kernel: object, arguments: object, grid: object, block: object, memory: list[Allocation], **options: object
-    ) -> Examined:
+    def examine(*arguments: object, **options: object) -> object:
         gc.collect()
-        seen.extend(allocation.name for allocation in memory if allocation.address in record.live())
-        return Examined(LaunchReport(1, 0, 1, Fidelity(1, 0, 0), ()), None)
+        alive.append(known() is not None)
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr("parity.launchers.record.examine", collecting)
-    gc.disable()
-    try:
-        with CallRecord({}) as record:
-            held: list[object] = [torch.ones(100_000)]
-            held.append(held)
-            del held
-        record.launch(SimpleNamespace(name="none", sha256=""), [], (1, 1, 1), (64, 1, 1))  # type: ignore[arg-type]
-    finally:
-        gc.enable()
-    assert any("ones" in name for name in seen)
-    gc.collect()
-    assert not record.live()
+    del cycle
+    monkeypatch.setattr("parity.launchers.record.examine", examine)
+    with pytest.raises(KeyboardInterrupt):
+        record.launch(KERNEL, [], (1, 1, 1), (64, 1, 1))
+    assert alive == [True]
+
+
+def test_a_mutant_is_launched_in_the_place_of_its_kernel_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Kernel] = []
+
+    def examine(kernel: Kernel, *arguments: object, **options: object) -> Examined:
+        given.append(kernel)
+        return Examined(LaunchReport(1, 0, 1, Fidelity(1, 0, 0)), None)
+
+    monkeypatch.setattr("parity.launchers.record.examine", examine)
+    mutation = Mutation(KERNEL.sha256, "made_up", 4, "drop", "dropped", "s_barrier", "s_nop 0", "00008abf", "000080bf")
+    record = CallRecord({}, mutation=mutation)
+    other = replace(KERNEL, sha256="2" * 64)
+    for kernel in (KERNEL, other):
+        record.launch(kernel, [], (1, 1, 1), (64, 1, 1))
+    assert [kernel.text[4:8].hex() for kernel in given] == ["000080bf", "00008abf"]
+    assert [launch.mutation for launch in record.launches] == ["+0x4 s_barrier -> s_nop 0", None]
+    assert record.launches[0].sha256 not in (KERNEL.sha256, other.sha256)
+    assert record.launches[1].sha256 == other.sha256
+    assert list(record.kernels.values()) == [KERNEL, other]
