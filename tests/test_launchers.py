@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import gc
 import json
+import types
+import weakref
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from tests.conftest import python
 
 # Runs in a process of its own: installing the driver changes Triton for good.
 PROGRAM = """
-import json, sys
+import json, sys, types
 import torch, triton
 import triton.language as tl
 from parity.gfx942 import ExecutionFault
@@ -24,6 +26,7 @@ from parity.launchers.record import CallRecord
 
 call = None
 triton_.install(lambda: call)
+torch.cuda.current_stream = lambda device=None: types.SimpleNamespace(cuda_stream=0x77)  # which torch without a GPU has not
 
 @triton.jit
 def write_all(out, i32, i64, f32, BLOCK: tl.constexpr):
@@ -46,7 +49,9 @@ out = torch.zeros(1, 12 * 64)
 run(write_all, (2, 2), {"out": out}, -3, 2**40, 0.5, BLOCK=64)
 values = {"first": out[0, 0].item(), "last": out[0, 11 * 64 + 63].item(), "untouched": out[0, 5 * 64].item()}
 launch = call.launches[0]
-values |= {"grid": launch.grid, "block": launch.block, "symbol": launch.symbol}
+values |= {"grid": launch.grid, "block": launch.block, "symbol": launch.symbol, "stream": launch.stream}
+run(write_all, (2, 0), {"out": out}, -3, 2**40, 0.5, BLOCK=64)
+values |= {"launches of an empty grid": len(call.launches)}
 try:
     run(read_beyond, (1,), {"source": torch.zeros(100), "out": torch.zeros(64)}, BLOCK=64)
 except ExecutionFault as fault:
@@ -72,6 +77,7 @@ def test_scalars_grid_and_result_arrive(values: dict[str, object]) -> None:
     assert values["last"] == base + 63 + 11000
     assert values["untouched"] == 0.0
     assert (values["grid"], values["block"], values["symbol"]) == ([2, 2, 1], [256, 1, 1], "write_all")
+    assert values["stream"] == 0x77 and values["launches of an empty grid"] == 0
 
 
 def test_a_read_beyond_a_tensor_is_a_fault_that_names_it(values: dict[str, object]) -> None:
@@ -93,6 +99,30 @@ def test_a_record_remembers_what_is_alive_and_forgets_what_is_not() -> None:
     assert any("full" in name for name in live)
     assert address not in record._live()
     assert made.untyped_storage().data_ptr() in record._live()
+
+
+def test_a_launch_holds_the_memory_it_may_touch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a cycle alone keeps alive (the frames of an earlier error) must not be collected while its address is in use."""
+    cycle: list[object] = [torch.ones(1000)]
+    cycle.append(cycle)
+    storage = weakref.ref(cycle[0].untyped_storage())  # type: ignore[attr-defined]
+    record = CallRecord({"old": cycle[0]})  # type: ignore[dict-item]
+    seen = []
+
+    def examine(*arguments: object, **options: object) -> types.SimpleNamespace:
+        gc.collect()
+        seen.append(storage() is not None)
+        return types.SimpleNamespace(report=None, approximation_shows=None)
+
+    monkeypatch.setattr("parity.launchers.record.examine", examine)
+    del cycle
+    gc.disable()
+    try:
+        record.launch(types.SimpleNamespace(name="k", sha256=""), [], (1, 1, 1), (64, 1, 1))  # type: ignore[arg-type]
+    finally:
+        gc.enable()
+    gc.collect()
+    assert seen == [True] and storage() is None
 
 
 def undefined_bytes(record: CallRecord, tensor: torch.Tensor) -> int:

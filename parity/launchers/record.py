@@ -126,6 +126,9 @@ class CallRecord(TorchDispatchMode):
         stream: int | None = None,
     ) -> None:
         """Execute one launch on the live storages. Raises what launch() does; launchers keep it in `failure`."""
+        # Held until the launch is over: what only a cycle of an earlier error's frames keeps alive can be collected in the middle of it,
+        # and its memory be in other use (the engine's own, say) when a repetition restores it.
+        held = [known.reference() for known in self._storages.values()]
         memory = list(self._live().values())
         seed = self._seeds = self._seeds + 1  # another shuffled order for every launch
         found = examine(kernel, arguments, grid, block, memory, dynamic_lds=dynamic_lds, schedules=[seed])
@@ -133,3 +136,4 @@ class CallRecord(TorchDispatchMode):
             kernel.name, kernel.sha256, grid, block, found.report, found.approximation_shows, stream or 0
         )
         self.launches.append(record)
+        del held
