@@ -21,7 +21,7 @@ from parity.devices import Device
 from parity.evidence import EvidenceFile, Record
 from parity.fp8 import Encoding
 from parity.gate import Verdict, decide
-from parity.gate_contract import refusal
+from parity.gate_contract import refusal, unused
 from parity.gfx942 import native
 from parity.matrix import runs_on
 from parity.policy import Policy
@@ -141,7 +141,7 @@ def run_gate(
             records.append(record)
         judged = [record for record in records if record.check == CHECK]
         refused = [record for record in told(judged, rows, policy) if record.status != "pass"]
-        tell(terminal.contract_text(judged, refused))
+        tell(terminal.contract_text(judged, refused, unused=unused(judged, rows, policy)))
     verdict = decide(records, cases, rows=rows, policy=policy)
     again = {case.id: again_command(case, device, options) for case in cases}
     again |= {row.case: again_contract(row, device, options) for row in rows}
