@@ -27,6 +27,7 @@ import torch
 
 from parity.contract import Row
 from parity.devices import Device
+from parity.gfx942.mutation import Mutation
 from parity.inputs import Inputs
 from parity.sources import Source
 
@@ -48,12 +49,14 @@ class ArmError(Exception):
 @dataclass(frozen=True)
 class Run:
     """outputs: logits float32 [M, N] of each repeat; selected: int32 [M, k], what selector.select made of the first, None where
-    they are no such logits; launches: symbol, sha256, grid, ... of each launch (executor only)."""
+    they are no such logits; launches: symbol, sha256, grid, ... of each launch (executor only). code: of each launched kernel, where
+    it was asked for (as gfx942.mutation.Code.to_json gives it)."""
 
     outputs: tuple[torch.Tensor, ...]
     selected: torch.Tensor | None
     launches: tuple[dict[str, Any], ...]
     seconds: float
+    code: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -113,12 +116,29 @@ class Arm:
         self.provenance = self._ask(setup)
         return self.provenance
 
-    def run(self, inputs: Inputs, *, k: int = 1, repeats: int = 1, plant: str | None = None) -> Run:
-        """Call the wrapper `repeats` times on the same inputs, and select k tokens a row. Raises ArmError; after a crash the next run starts anew."""
-        reply = self._ask(self._request(inputs) | {"k": k, "repeats": repeats, "plant": plant})
+    def run(
+        self,
+        inputs: Inputs,
+        *,
+        k: int = 1,
+        repeats: int = 1,
+        plant: str | None = None,
+        mutation: Mutation | None = None,
+        code: bool = False,
+    ) -> Run:
+        """Call the wrapper `repeats` times on the same inputs, and select k tokens a row. Raises ArmError; after a crash the next run starts anew.
+
+        mutation: change one instruction of the kernel that it applies to (executor). code: also give the code of what was launched."""
+        changed = None if mutation is None else asdict(mutation)
+        request = {"k": k, "repeats": repeats, "plant": plant, "code": code, "mutation": changed}
+        reply = self._ask(self._request(inputs) | request)
         selected = _loaded(reply["selected"]) if reply["selected"] else None
         return Run(
-            tuple(_loaded(name) for name in reply["outputs"]), selected, tuple(reply["launches"]), reply["seconds"]
+            tuple(_loaded(name) for name in reply["outputs"]),
+            selected,
+            tuple(reply["launches"]),
+            reply["seconds"],
+            tuple(reply["code"]) if code else (),
         )
 
     def call_contract(self, row: Row, inputs: Inputs) -> Observation:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import json
 import signal
 import sys
 import traceback
@@ -50,9 +51,31 @@ def parser() -> Parser:
         "--evidence", type=Path, default=Path("parity-evidence.jsonl"), help="file to write (default: %(default)s)"
     )
     gate.add_argument(
-        "--plant", metavar="KERNEL:FAULT", help="build a fault into an own kernel and see the verdict turn"
+        "--plant",
+        metavar="KERNEL:FAULT",
+        help="plant a fault (`parity faults`) in an own kernel and see the verdict turn",
     )
+    faults = commands.add_parser("faults", help="the faults that the quick depth catches, and by which check",
+                                 description="The faults that the quick depth is shown to catch, and the check that catches each.")  # fmt: skip
+    faults.add_argument("--json", action="store_true", help="the same as JSON")
+    _mutate_options(commands)
     return top
+
+
+def _mutate_options(commands: argparse._SubParsersAction[Parser]) -> None:
+    mutate = commands.add_parser(
+        "mutate",
+        help="change single instructions of a compiled kernel: do the quick checks notice?",
+        description="Change one instruction of a compiled gfx942 kernel (another register, a neighbouring opcode, an immediate, a dropped "
+        "wait or barrier, another lane pattern, ...) and run the quick cases in the executor; again and again. Survivors are listed with "
+        "a reason: equivalent, within budget, not reached, or a gap.",
+        epilog="Exit codes: 0 at least 95 %% of the mutants that are not equivalent were caught, 1 fewer, 2 not finished, 3 usage.",
+    )
+    mutate.add_argument("--kernel", choices=("flydsl", "triton"), required=True, help="the kernel to change")
+    add_source_options(mutate.add_argument)
+    mutate.add_argument("-n", type=int, default=300, metavar="N", help="mutants (default: %(default)s)")
+    mutate.add_argument("--seed", type=int, default=0, help="draws the mutants (default: %(default)s)")
+    mutate.add_argument("--report", type=Path, metavar="FILE", help="write every mutant and what became of it, as JSON")
 
 
 def add_source_options(add: object) -> None:
@@ -94,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.SIGTERM, _interrupt
     )  # CI stops a job so: leave as after Ctrl-C, with the arms and their folders gone
     try:
-        return _doctor(as_json=options.json) if options.command == "doctor" else _judge(options)
+        return _COMMANDS[options.command](options)
     except KeyboardInterrupt:
         print("parity: interrupted: NOT VALIDATED", file=sys.stderr)
     except BrokenPipeError:  # `parity … | head`: nobody reads on, so nobody saw a verdict
@@ -109,15 +132,22 @@ def _interrupt(number: int, frame: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
+def _faults(options: argparse.Namespace) -> int:
+    from parity import faults
+
+    print(json.dumps(faults.as_json(), indent=2) if options.json else faults.as_text())
+    return 0
+
+
 def _judge(options: argparse.Namespace) -> int:
-    """The gate; what a user can mend is told in one line. torch and the compilers are imported from here on."""
+    """The gate or mutants; what a user can mend is told in one line. torch and the compilers are imported from here on."""
     install = "pip install 'logits-parity[executor]' (see `parity doctor`)"
     try:
         from parity.devices import DeviceError
         from parity.sources import SourceError
 
         try:
-            return _gate(options)
+            return _mutate(options) if options.command == "mutate" else _gate(options)
         except (DeviceError, SourceError) as error:
             return _usage(str(error))
     except ModuleNotFoundError as error:
@@ -131,11 +161,11 @@ def _usage(text: str) -> int:
     return USAGE
 
 
-def _doctor(*, as_json: bool) -> int:
+def _doctor(options: argparse.Namespace) -> int:
     from parity import doctor
 
     items = doctor.examine()
-    print(doctor.as_json(items) if as_json else doctor.as_text(items))
+    print(doctor.as_json(items) if options.json else doctor.as_text(items))
     return 0
 
 
@@ -173,22 +203,55 @@ def _gate(options: argparse.Namespace) -> int:
     return verdict.state.exit_code
 
 
+def _mutate(options: argparse.Namespace) -> int:
+    from parity.matrix import quick_cases
+    from parity.mutants import Trouble
+    from parity.mutate import Campaign, run_campaign
+    from parity.report import mutants
+    from parity.sources import select_source
+
+    if options.n < 1:
+        return _usage(f"-n {options.n}: at least 1")
+    if options.report is not None and not (options.report.parent.is_dir() and not options.report.is_dir()):
+        return _usage(f"--report={options.report}: not a file in a folder that exists")
+
+    def tell(line: str) -> None:
+        print(line, flush=True)
+
+    def keep(campaign: Campaign) -> None:
+        if options.report is not None:
+            mutants.write(campaign, options.report)
+
+    source = select_source(options.aiter, options.candidate, tell=tell)
+    try:
+        campaign = run_campaign(source, options.kernel, quick_cases(),
+                                wanted=options.n, seed=options.seed, tell=tell, keep=keep)  # fmt: skip
+    except (Trouble, OSError) as error:
+        print(f"parity: {_visible(str(error))}: not finished", file=sys.stderr)
+        return NOT_VALIDATED
+    print("\n" + mutants.as_text(campaign), flush=True)
+    return campaign.exit_code
+
+
 def _plants(text: str | None, source_kind: str) -> dict[str, str]:
     """--plant as {kernel: fault}; SourceError when it cannot be planted."""
     from parity.checks import KERNELS
-    from parity.kernels.arguments import PLANTS
+    from parity.faults import FAULTS
     from parity.sources import SourceError
 
     if text is None:
         return {}
     kernel, _, fault = text.partition(":")
-    if kernel not in KERNELS or fault not in PLANTS:
+    if kernel not in KERNELS or fault not in {known.name for known in FAULTS}:
         raise SourceError(
-            f"--plant {text}: give KERNEL:FAULT with {' or '.join(KERNELS)} and one of {', '.join(PLANTS)}"
+            f"--plant {text}: give KERNEL:FAULT with {' or '.join(KERNELS)} and a fault that `parity faults` lists"
         )
     if source_kind != "own":
         raise SourceError("--plant works on the own kernels only, not with --aiter")
     return {kernel: fault}
+
+
+_COMMANDS = {"doctor": _doctor, "faults": _faults, "gate": _judge, "mutate": _judge}
 
 
 if __name__ == "__main__":

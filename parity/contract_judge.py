@@ -19,8 +19,8 @@ from parity.contract import Row
 from parity.contract_inputs import row_inputs
 from parity.evidence import Record
 from parity.inputs import Inputs
+from parity.launchers.record import STREAM
 from parity.reference import reference_logits
-from parity.worker import STREAM
 
 CHECK = "contract"
 _FAULTS = ("kernel-fault", "unwritten", "input-modified", "crash")

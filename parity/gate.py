@@ -136,6 +136,8 @@ def _contradiction(record: Record, case: Case) -> str:
         return "passed, but its own figures are beyond the limit"
     if record.where == "executor" and record.check == "reference" and not figures["launches"]:
         return "passed without a launch"
+    if record.check == "reference" and any(launch.get("mutation") for launch in figures["launches"]):
+        return "is of a mutant (parity mutate), not of the kernel"
     return "" if record.case_axes == case.to_json() else "is about another case than its name says"
 
 

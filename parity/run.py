@@ -19,7 +19,7 @@ from parity.contract import Row, rows_on
 from parity.contract_judge import CHECK, judge_row
 from parity.devices import Device
 from parity.evidence import EvidenceFile, Record
-from parity.fp8 import Encoding
+from parity.faults import fault_named
 from parity.gate import Verdict, decide
 from parity.gate_contract import refusal, unused
 from parity.gfx942 import native
@@ -90,9 +90,8 @@ def again_contract(row: Row, device: Device, options: str) -> str:
 
 
 def _applicable(plants: Mapping[str, str], case: Case) -> dict[str, str]:
-    """The plants that change something in this case: the byte patch exists for FN operands only."""
-    has_fn = Encoding.FN in (case.q_encoding, case.kv_encoding)
-    return {kernel: fault for kernel, fault in plants.items() if has_fn or fault != "sign-extended-patch"}
+    """The plants that change something in this case."""
+    return {kernel: fault for kernel, fault in plants.items() if fault_named(fault).applies(case)}
 
 
 def told(records: Sequence[Record], rows: Sequence[Row], policy: Policy) -> list[Record]:

@@ -31,14 +31,15 @@ from parity.contract_calls import observe
 from parity.devices import gpu_error
 from parity.inputs import Inputs
 from parity.kernels.arguments import ROW_ALIGN
+from parity.launchers.record import STREAM, CallRecord
+from parity.planted import AROUND, SELECTIONS, planted
 from parity.selector import select
 from parity.sources import WRAPPERS, Source
 
 Wrapper = Callable[..., torch.Tensor]
 Result = tuple[torch.Tensor, list[dict[str, Any]]]
 
-STREAM = 0x5EA  # the current stream in the executor: a handle that is nobody's, so that a launch elsewhere shows
-OTHER_STREAM = 0x6EA  # what a caller gives as `stream=` there
+OTHER_STREAM = 0x6EA  # what a caller gives as `stream=`, in the executor
 _BLOCK = 1 << 26  # elements of a result copied at a time
 
 
@@ -128,6 +129,7 @@ class ExecutorDevice:
     def __init__(self, kernel: str) -> None:
         self._call: Any = None
         self.torch_device = "cpu"
+        self.mutation: Any = None  # a parity.gfx942.mutation.Mutation of what the next calls launch
         if kernel == "triton":
             from parity.launchers import triton_
 
@@ -169,14 +171,22 @@ class ExecutorDevice:
     def _called(
         self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], arguments: tuple[Any, ...], options: dict[str, Any]
     ) -> torch.Tensor:
-        from parity.launchers.record import CallRecord
-
-        self._call = CallRecord(tensors, earlier=self._call)
+        self._call = CallRecord(tensors, earlier=self._call, mutation=self.mutation)
         with self._call:
             logits = wrapper(*arguments, **options)
-        if self._call.failure is not None:
-            raise self._call.failure
+        failure, self._call.failure = self._call.failure, None
+        if failure is not None:
+            try:
+                raise failure
+            finally:
+                del failure  # else its traceback and this frame hold each other, and with them all tensors of the call
         return logits
+
+    def code(self) -> list[dict[str, Any]]:
+        """Of each kernel that the last call launched, what mutants are drawn from (parity.gfx942.mutation.Code)."""
+        from parity.gfx942.mutation import code_of
+
+        return [code_of(kernel).to_json() for kernel in self._call.kernels.values()]
 
 
 class GpuDevice:
@@ -313,8 +323,11 @@ def _other_contents(inputs: Inputs) -> Inputs:
     )
 
 
-def _answer(request: dict[str, Any], device: ExecutorDevice | GpuDevice, wrapper: Wrapper) -> dict[str, Any]:
+def _answer(
+    request: dict[str, Any], source: Source, device: ExecutorDevice | GpuDevice, wrapper: Wrapper
+) -> dict[str, Any]:
     inputs = Inputs.load(Path(request["inputs"]))
+    _mutate(device, None if "contract" in request else request["mutation"])
     if "contract" in request:
         return observe(
             row_named(request["contract"]),
@@ -323,7 +336,11 @@ def _answer(request: dict[str, Any], device: ExecutorDevice | GpuDevice, wrapper
             device,
             lambda tensor, name: _save(tensor, Path(request["outputs"]) / name),
         )
-    options = {} if request["plant"] is None else {"plant": request["plant"]}
+    plant, options = request["plant"], {}
+    if source.kind == "own" and plant in AROUND:
+        wrapper = planted(wrapper, plant)
+    elif plant is not None and plant not in SELECTIONS:
+        options = {"plant": plant}  # the wrapper's own affair: compiled into an own kernel
     # A first call with other contents: a wrapper that keeps something by shape then answers the judged calls with it.
     _call(device, wrapper, _other_contents(inputs), options)
     started, launches, outputs, selected = time.perf_counter(), [], [], ""
@@ -333,14 +350,31 @@ def _answer(request: dict[str, Any], device: ExecutorDevice | GpuDevice, wrapper
         outputs.append(_save(logits, Path(request["outputs"]) / str(number)))
         if number == 0 and outputs[0].endswith(".npy") and logits.shape == (inputs.q.shape[0], inputs.kv.shape[0]):
             selected = _select(logits, inputs, request)
-    return {"outputs": outputs, "launches": launches, "selected": selected, "seconds": time.perf_counter() - started}
+    reply = {"outputs": outputs, "launches": launches, "selected": selected, "seconds": time.perf_counter() - started}
+    if request["code"]:
+        assert isinstance(device, ExecutorDevice)
+        reply["code"] = device.code()
+    return reply
+
+
+def _mutate(device: ExecutorDevice | GpuDevice, mutation: dict[str, Any] | None) -> None:
+    """Change the kernel of the next calls, or (None) leave it as it is."""
+    if isinstance(device, ExecutorDevice):
+        from parity.gfx942.mutation import Mutation
+
+        device.mutation = None if mutation is None else Mutation(**mutation)
+    elif mutation is not None:
+        raise ValueError("machine code is changed in the executor only")
 
 
 def _select(logits: torch.Tensor, inputs: Inputs, request: dict[str, Any]) -> str:
     """The tokens that a selector takes from these logits, where they are; the name of the .npy file, int32 [M,k]."""
     starts, ends = (bound.to(logits.device) for bound in (inputs.starts, inputs.ends))
     path = Path(request["outputs"]) / "selected.npy"
-    np.save(path, select(logits, starts, ends, request["k"]).cpu().numpy())
+    chosen = select(logits, starts, ends, request["k"])
+    if request["plant"] in SELECTIONS:
+        chosen = SELECTIONS[request["plant"]](chosen, logits, starts)
+    np.save(path, chosen.cpu().numpy())
     return str(path)
 
 
@@ -380,7 +414,7 @@ def serve(requests: IO[str], replies: IO[str]) -> None:
     reply(_describe(module, device))
     for line in requests:
         try:
-            reply(_answer(json.loads(line), device, wrapper))
+            reply(_answer(json.loads(line), source, device, wrapper))
         except Exception as error:  # whatever a compiler or a wrapper raises is a finding about the arm
             reply({"error": _problem(error, str(module.__file__))})
             if isinstance(error, KernelFault | DeviceLost):

@@ -20,7 +20,10 @@ def test_a_good_version_passes(parity: Callable[..., object], tmp_path: Path) ->
     assert done.returncode == 0, done.stdout + done.stderr  # type: ignore[attr-defined]
     last = done.stdout.splitlines()[-1]  # type: ignore[attr-defined]
     assert last.startswith("PASS [")
-    assert "gfx942 on executor, H 16/32/64/128, D 64/128, q/kv fn/fn fn/fnuz fnuz/fn fnuz/fnuz, 23 cases, contract of 90 rows, 34 differences accepted by default.toml]" in last
+    assert (
+        "gfx942 on executor, H 16/32/64/128, D 64/128, q/kv fn/fn fn/fnuz fnuz/fn fnuz/fnuz, 23 cases, contract of 90 rows, 34 differences accepted by default.toml]"
+        in last
+    )
     records = read_evidence(tmp_path / "where-the-user-is/parity-evidence.jsonl")
     assert {record.provenance["flydsl_pin"] for record in records} == {"0.3.0"}
     flydsl = [record for record in records if (record.arm, record.check) == ("flydsl", "reference")]

@@ -16,9 +16,9 @@ from parity.contract_calls import POISON, arguments_of, plain_arguments
 from parity.contract_inputs import row_inputs
 from parity.contract_judge import findings_of, judge_row
 from parity.devices import Device
+from parity.launchers.record import STREAM
 from parity.reference import reference_logits
 from parity.run import arms_of
-from parity.worker import STREAM
 from tests.conftest import WRAPPER, made_up_source
 
 ROWS = contract()

@@ -142,3 +142,12 @@ def test_a_pass_that_contradicts_itself_is_not_believed(changes: dict[str, objec
 def test_versions_stand_in_the_verdict() -> None:
     packages = {"packages": {"triton": ["3.7.1", "/x"], "torch": ["2", "/y"]}}
     assert ", made up, triton 3.7.1, gfx942 on executor" in decide(changed(0, provenance=packages), CASES).line()
+
+
+def test_a_mutant_is_never_evidence_of_its_kernel() -> None:
+    figures = FIGURES["reference"] | {"launches": [{"mutation": None}, {"mutation": "+0x40 s_barrier -> s_nop 0"}]}
+    verdict = decide(changed(0, figures=figures), CASES)
+    assert verdict.state is State.NOT_VALIDATED
+    assert "reference: is of a mutant (parity mutate), not of the kernel" in verdict.reasons[0]
+    figures = FIGURES["reference"] | {"launches": [{"mutation": None}]}
+    assert decide(changed(0, figures=figures), CASES).state is State.PASS

@@ -5,28 +5,29 @@ from __future__ import annotations
 
 import gc
 import json
-import types
-import weakref
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from parity.launchers.record import CallRecord
+from parity.gfx942 import Examined, Fidelity, Kernel, LaunchReport
+from parity.gfx942.mutation import Mutation
+from parity.launchers.record import STREAM, CallRecord
 from tests.conftest import python
 
 # Runs in a process of its own: installing the driver changes Triton for good.
 PROGRAM = """
-import json, sys, types
+import json, sys
 import torch, triton
 import triton.language as tl
 from parity.gfx942 import ExecutionFault
 from parity.launchers import triton_
+from parity.gfx942 import Examined, Fidelity, LaunchReport
 from parity.launchers.record import CallRecord
 
 call = None
 triton_.install(lambda: call)
-torch.cuda.current_stream = lambda device=None: types.SimpleNamespace(cuda_stream=0x77)  # which torch without a GPU has not
 
 @triton.jit
 def write_all(out, i32, i64, f32, BLOCK: tl.constexpr):
@@ -59,6 +60,11 @@ except ExecutionFault as fault:
 print(json.dumps(values))
 """
 
+# s_nop 0; s_barrier; s_endpgm
+KERNEL = Kernel(
+    "made_up", bytes.fromhex("000080bf00008abf000081bf"), 0, 8, 8, 0, 0, 8, (), (), 0, 0, (True, False, False), 1, 0xF0, True, True,
+    "1" * 64)  # fmt: skip
+
 
 @pytest.fixture(scope="module")
 def values(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
@@ -77,7 +83,7 @@ def test_scalars_grid_and_result_arrive(values: dict[str, object]) -> None:
     assert values["last"] == base + 63 + 11000
     assert values["untouched"] == 0.0
     assert (values["grid"], values["block"], values["symbol"]) == ([2, 2, 1], [256, 1, 1], "write_all")
-    assert values["stream"] == 0x77 and values["launches of an empty grid"] == 0
+    assert values["stream"] == STREAM and values["launches of an empty grid"] == 0
 
 
 def test_a_read_beyond_a_tensor_is_a_fault_that_names_it(values: dict[str, object]) -> None:
@@ -94,40 +100,16 @@ def test_a_record_remembers_what_is_alive_and_forgets_what_is_not() -> None:
         address = gone.data_ptr()
         del gone
         gc.collect()
-        live = {allocation.name for allocation in record._live().values()}
+        live = {allocation.name for _, allocation in record.live().values()}
     assert "given" in live
     assert any("full" in name for name in live)
-    assert address not in record._live()
-    assert made.untyped_storage().data_ptr() in record._live()
-
-
-def test_a_launch_holds_the_memory_it_may_touch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a cycle alone keeps alive (the frames of an earlier error) must not be collected while its address is in use."""
-    cycle: list[object] = [torch.ones(1000)]
-    cycle.append(cycle)
-    storage = weakref.ref(cycle[0].untyped_storage())  # type: ignore[attr-defined]
-    record = CallRecord({"old": cycle[0]})  # type: ignore[dict-item]
-    seen = []
-
-    def examine(*arguments: object, **options: object) -> types.SimpleNamespace:
-        gc.collect()
-        seen.append(storage() is not None)
-        return types.SimpleNamespace(report=None, approximation_shows=None)
-
-    monkeypatch.setattr("parity.launchers.record.examine", examine)
-    del cycle
-    gc.disable()
-    try:
-        record.launch(types.SimpleNamespace(name="k", sha256=""), [], (1, 1, 1), (64, 1, 1))  # type: ignore[arg-type]
-    finally:
-        gc.enable()
-    gc.collect()
-    assert seen == [True] and storage() is None
+    assert address not in record.live()
+    assert made.untyped_storage().data_ptr() in record.live()
 
 
 def undefined_bytes(record: CallRecord, tensor: torch.Tensor) -> int:
     """How many bytes of the tensor's storage count as unwritten."""
-    known = record._live()[tensor.untyped_storage().data_ptr()]
+    known = record.live()[tensor.untyped_storage().data_ptr()][1]
     return 0 if known.undefined is None else int((known.undefined != 0).sum())
 
 
@@ -148,7 +130,7 @@ def test_unwritten_elements_of_a_result_are_counted_in_its_view_only() -> None:
     with CallRecord({}) as record:
         padded = torch.empty(4, 16)
         view = padded[:, :10]
-    known = record._live()[padded.untyped_storage().data_ptr()]
+    known = record.live()[padded.untyped_storage().data_ptr()][1]
     assert known.undefined is not None
     assert record.unwritten(view) == 40
     written = known.undefined.reshape(4, 64)
@@ -156,3 +138,44 @@ def test_unwritten_elements_of_a_result_are_counted_in_its_view_only() -> None:
     assert (record.unwritten(view), record.unwritten(padded)) == (0, 24)
     written[2, 7] = 0x80  # one bit of one byte
     assert record.unwritten(view) == 1
+
+
+def test_a_launch_keeps_alive_what_it_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a fault the tensors of the failed call hang in a cycle; the collector may come in the middle of the next launch."""
+    alive: list[bool] = []
+    record = CallRecord({})
+    with record:
+        cycle: list[object] = [torch.ones(1000)]
+        cycle.append(cycle)
+    known = next(iter(record._storages.values())).reference
+
+    def examine(*arguments: object, **options: object) -> object:
+        gc.collect()
+        alive.append(known() is not None)
+        raise KeyboardInterrupt
+
+    del cycle
+    monkeypatch.setattr("parity.launchers.record.examine", examine)
+    with pytest.raises(KeyboardInterrupt):
+        record.launch(KERNEL, [], (1, 1, 1), (64, 1, 1))
+    assert alive == [True]
+
+
+def test_a_mutant_is_launched_in_the_place_of_its_kernel_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Kernel] = []
+
+    def examine(kernel: Kernel, *arguments: object, **options: object) -> Examined:
+        given.append(kernel)
+        return Examined(LaunchReport(1, 0, 1, Fidelity(1, 0, 0)), None)
+
+    monkeypatch.setattr("parity.launchers.record.examine", examine)
+    mutation = Mutation(KERNEL.sha256, "made_up", 4, "drop", "dropped", "s_barrier", "s_nop 0", "00008abf", "000080bf")
+    record = CallRecord({}, mutation=mutation)
+    other = replace(KERNEL, sha256="2" * 64)
+    for kernel in (KERNEL, other):
+        record.launch(kernel, [], (1, 1, 1), (64, 1, 1))
+    assert [kernel.text[4:8].hex() for kernel in given] == ["000080bf", "00008abf"]
+    assert [launch.mutation for launch in record.launches] == ["+0x4 s_barrier -> s_nop 0", None]
+    assert record.launches[0].sha256 not in (KERNEL.sha256, other.sha256)
+    assert record.launches[1].sha256 == other.sha256
+    assert list(record.kernels.values()) == [KERNEL, other]

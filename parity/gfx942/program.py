@@ -61,7 +61,7 @@ class Program:
         self.instructions.append(instruction)
         after = pc + instruction.size
         try:
-            step = self._step(instruction)
+            step = step_of(instruction, self._kernel)
         except Unsupported as error:
             self.refused[number] = str(error)
             step = new_step(Family.REFUSED, instruction)
@@ -74,29 +74,31 @@ class Program:
         step.target = after + 4 * (distance - 0x10000 if distance >= 0x8000 else distance)
         return step, None if instruction.name == "s_branch" else after, step.target
 
-    def _step(self, instruction: Instruction) -> Step:
-        name, family = instruction.name, instruction.format.partition("-")[0]
-        if name in BRANCHES:
-            return _branch(instruction)
-        if name == "s_waitcnt":
-            return _wait(instruction)
-        if name == "s_barrier":
-            return new_step(Family.BARRIER, instruction)
-        if name == "s_endpgm":
-            return new_step(Family.END, instruction)
-        if name in _EMPTY:
-            step = new_step(Family.NOP, instruction)
-            step.wait_states = (instruction.fields["simm16"] & 15) + 1 if name == "s_nop" else 1
-            return step
-        if family in ("SOP1", "SOP2", "SOPC", "SOPK"):
-            return translate_scalar(instruction)
-        if family in ("VOP1", "VOP2", "VOP3", "VOPC"):
-            return translate_vector(instruction, self._kernel)
-        if family == "VOP3P":
-            return translate_packed(instruction, self._kernel)
-        if family in ("SMEM", "GLOBAL", "FLAT", "SCRATCH", "MUBUF", "DS"):
-            return translate_memory(instruction, self._kernel)
-        raise Unsupported(f"{instruction}: no semantics")
+
+def step_of(instruction: Instruction, kernel: Kernel) -> Step:
+    """The step of one instruction, without its successors. Raises Unsupported by name."""
+    name, family = instruction.name, instruction.format.partition("-")[0]
+    if name in BRANCHES:
+        return _branch(instruction)
+    if name == "s_waitcnt":
+        return _wait(instruction)
+    if name == "s_barrier":
+        return new_step(Family.BARRIER, instruction)
+    if name == "s_endpgm":
+        return new_step(Family.END, instruction)
+    if name in _EMPTY:
+        step = new_step(Family.NOP, instruction)
+        step.wait_states = (instruction.fields["simm16"] & 15) + 1 if name == "s_nop" else 1
+        return step
+    if family in ("SOP1", "SOP2", "SOPC", "SOPK"):
+        return translate_scalar(instruction)
+    if family in ("VOP1", "VOP2", "VOP3", "VOPC"):
+        return translate_vector(instruction, kernel)
+    if family == "VOP3P":
+        return translate_packed(instruction, kernel)
+    if family in ("SMEM", "GLOBAL", "FLAT", "SCRATCH", "MUBUF", "DS"):
+        return translate_memory(instruction, kernel)
+    raise Unsupported(f"{instruction}: no semantics")
 
 
 def _branch(instruction: Instruction) -> Step:

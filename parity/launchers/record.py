@@ -13,8 +13,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from parity.gfx942 import Allocation, Kernel, LaunchReport, examine
+from parity.gfx942.mutation import Mutation, mutated
 
 Dims = tuple[int, int, int]
+STREAM = 0x5EA  # the current stream in the executor: a handle that is nobody's, so that a launch elsewhere shows
 # Operators that give memory which nobody has written yet.
 _EMPTY = {f"aten::{name}" for name in ("empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided")}
 
@@ -22,7 +24,8 @@ _EMPTY = {f"aten::{name}" for name in ("empty", "empty_strided", "empty_like", "
 @dataclass(frozen=True)
 class LaunchRecord:
     """One launch: kernel symbol, SHA-256 of its code object, grid, block, what was executed, and whether an approximate value
-    (v_rcp_f32 and the like) reached memory: None when there was none, else found by moving each by its error bound. `stream`: the handle it was launched on."""
+    (v_rcp_f32 and the like) reached memory: None when there was none, else found by moving each by its error bound. `stream`: the handle it was launched on.
+    `mutation`: None; or the one changed instruction of a mutant, whose sha256 is then no code object's: no evidence about the kernel."""
 
     symbol: str
     sha256: str
@@ -31,6 +34,7 @@ class LaunchRecord:
     report: LaunchReport
     approximation_shows: bool | None = None
     stream: int = 0
+    mutation: str | None = None
 
 
 @dataclass(frozen=True)
@@ -47,8 +51,12 @@ class CallRecord(TorchDispatchMode):
     `failure` holds what a launch raised: host code between the wrapper and the launch is C and cannot carry a Python exception.
     """
 
-    def __init__(self, tensors: dict[str, torch.Tensor], *, earlier: CallRecord | None = None) -> None:
+    def __init__(
+        self, tensors: dict[str, torch.Tensor], *, earlier: CallRecord | None = None, mutation: Mutation | None = None
+    ) -> None:
         super().__init__()
+        self._mutation = mutation
+        self.kernels: dict[tuple[str, str], Kernel] = {}  # launched, by SHA-256 and symbol, as they were given
         self.launches: list[LaunchRecord] = []
         self.failure: BaseException | None = None
         # what an earlier call left alive (a wrapper may keep a workspace) is still memory of the device
@@ -83,21 +91,23 @@ class CallRecord(TorchDispatchMode):
     def _remember(self, tensor: torch.Tensor, name: str, *, initialised: bool = True) -> None:
         storage = tensor.untyped_storage()
         # a storage without memory (device "meta") has size and no address
-        if storage.nbytes() and storage.data_ptr() and storage.data_ptr() not in self._live():
+        if storage.nbytes() and storage.data_ptr() and storage.data_ptr() not in self.live():
             allocation = Allocation(name, storage.data_ptr(), storage.nbytes(), initialised=initialised)
             self._storages[storage.data_ptr()] = _Storage(weakref.ref(storage), allocation)
 
-    def _live(self) -> dict[int, Allocation]:
-        """Allocations whose storage is alive and has not been resized, by address."""
+    def live(self) -> dict[int, tuple[Any, Allocation]]:
+        """Storage and allocation, by address, of those whose storage is alive and has not been resized. Whoever touches the memory keeps
+        the storages meanwhile: what only a cycle of references holds goes whenever Python collects it."""
         alive = {}
         for address, known in self._storages.items():
             storage = known.reference()
             if storage is not None and storage.data_ptr() == address and storage.nbytes() == known.allocation.size:
-                alive[address] = known.allocation
+                alive[address] = (storage, known.allocation)
         return alive
 
     def _known(self, tensor: torch.Tensor) -> Allocation | None:
-        return self._live().get(tensor.untyped_storage().data_ptr())
+        found = self.live().get(tensor.untyped_storage().data_ptr())
+        return None if found is None else found[1]
 
     def wrote(self, tensor: torch.Tensor) -> bool:
         """Whether a launch of this call stored to the tensor's storage."""
@@ -126,15 +136,18 @@ class CallRecord(TorchDispatchMode):
         dynamic_lds: int = 0,
         stream: int | None = None,
     ) -> None:
-        """Execute one launch on the live storages. Raises what launch() does; launchers keep it in `failure`."""
-        # Held until the launch is over: what only a cycle of an earlier error's frames keeps alive can be collected in the middle of it,
-        # and its memory be in other use (the engine's own, say) when a repetition restores it.
-        held = [known.reference() for known in self._storages.values()]
-        memory = list(self._live().values())
+        """Execute one launch on the live storages, of the mutant where the kernel is the one that `mutation` applies to. Raises what
+        launch() does; launchers keep it in `failure`."""
+        self.kernels[kernel.sha256, kernel.name] = kernel
+        note = None
+        if self._mutation and (kernel.sha256, kernel.name) == (self._mutation.sha256, self._mutation.symbol):
+            kernel, note = mutated(kernel, self._mutation), str(self._mutation)
+        # What is listed must outlive the launch: tensors in a cycle that waits for the garbage collector are alive, and it may come.
+        alive = self.live()
+        memory = [allocation for _, allocation in alive.values()]
         seed = self._seeds = self._seeds + 1  # another shuffled order for every launch
         found = examine(kernel, arguments, grid, block, memory, dynamic_lds=dynamic_lds, schedules=[seed])
         record = LaunchRecord(
-            kernel.name, kernel.sha256, grid, block, found.report, found.approximation_shows, stream or 0
+            kernel.name, kernel.sha256, grid, block, found.report, found.approximation_shows, stream or 0, note
         )
         self.launches.append(record)
-        del held
