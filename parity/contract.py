@@ -217,7 +217,9 @@ def rows_on(device: Device) -> tuple[Row, ...]:
 def _may_fault(row: Row) -> bool:
     """Illegal calls, bounds at the end of int32, and layouts by which a kernel that ignores strides reads past the end of memory."""
     spread = {"expanded"} | ({"apart", "wide"} if row.pair == "fn.fn" else set())
-    return row.judged == "refusal" or bool({INT_MAX, INT_MIN} & set(sum(row.windows, ())) or spread & set(row.layouts.values()))
+    return row.judged == "refusal" or bool(
+        {INT_MAX, INT_MIN} & set(sum(row.windows, ())) or spread & set(row.layouts.values())
+    )
 
 
 def row_named(name: str) -> Row:

@@ -61,12 +61,15 @@ def findings_of(
     outcomes = {kernel: outcome_of(row, inputs, seen[kernel]) for kernel in KERNELS}
     flydsl, triton = (outcomes[kernel] for kernel in KERNELS)
     # The baseline is what callers got so far; say so where it is the broken one.
-    broken = row.judged != "refusal" and triton.kind in ("wrong", "error", "fault")
+    legal = row.judged != "refusal"
+    broken = legal and triton.kind in ("wrong", "error", "fault")
     baseline = "baseline error: " if broken else ""
+    # Where one does what is wrong whatever the other does, each is told for itself, else how they differ.
+    apart = any(outcome.illegal or outcome.kind == "unknown" for outcome in outcomes.values())
     texts = [
         f"{baseline if kernel == 'triton' else ''}{kernel}: {outcome.text}"
         for kernel, outcome in outcomes.items()
-        if outcome.illegal or outcome.kind == "unknown"
+        if outcome.illegal or outcome.kind == "unknown" or (apart and legal and outcome.kind in ("wrong", "error"))
     ]
     # An illegal call that flydsl refuses and triton lets read past its arguments is no loss.
     refused = row.judged == "refusal" and (flydsl.kind, triton.kind) == ("error", "fault")

@@ -176,6 +176,11 @@ def test_what_is_wrong_is_a_finding_also_where_the_baseline_is_wrong_too() -> No
     assert texts(row, seen(row), wrong)[0].startswith(
         "baseline error: flydsl gives the right logits; triton gives wrong"
     )
+    fault = Observation(error=("kernel-fault", "out-of-bounds: read"))
+    flydsl, triton = texts(row, wrong, fault)
+    assert flydsl.startswith("flydsl: gives wrong logits: ") and triton.startswith(
+        "baseline error: triton: kernel-fault"
+    )
     refused = row_named("scales-long")
     assert texts(refused, error, error) == []  # what nobody can do nobody relied on
 
