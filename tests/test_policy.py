@@ -12,12 +12,14 @@ from parity.checks import BOTH
 from parity.compare import Finding
 from parity.contract import contract
 from parity.contract_judge import CHECK
+from parity.devices import Device
 from parity.evidence import Record
 from parity.gate import State, decide
 from parity.gate_contract import unused
 from parity.matrix import quick_cases
 from parity.policy import Policy, PolicyError, default_policy, load_policy
 from parity.report.terminal import contract_text
+from parity.run import again_contract
 from tests.test_gate import clean
 
 ENTRY = """
@@ -46,7 +48,8 @@ def test_the_default_policy_can_be_read_and_is_about_aiter_alone() -> None:
     assert policy.name == "default.toml" and policy.accepted
     assert all(pattern.startswith("aiter") for entry in policy.accepted for pattern in entry.sources)
     assert all(TODAY < entry.until < datetime.date(2028, 1, 1) for entry in policy.accepted)
-    assert min(len(entry.text) for entry in policy.accepted) >= len("logits differ")  # one that any finding holds accepts them all
+    # a text that any finding holds would accept them all
+    assert min(len(entry.text) for entry in policy.accepted) >= len("logits differ")
 
 
 @pytest.mark.parametrize(
@@ -160,3 +163,9 @@ def test_without_proof_there_is_no_pass(tmp_path: Path) -> None:
     ]
     assert verdict(tmp_path, other)[0] is State.NOT_VALIDATED
     assert decide(found, quick_cases(), rows=ROWS, policy=Policy("none"), today=TODAY).state is State.PASS
+
+
+def test_the_command_repeats_one_row_alone() -> None:
+    assert again_contract(ROWS[0], Device("executor"), " --aiter=x") == (
+        "pytest --pyargs parity -k 'contract-q-apart]' --device=executor --aiter=x"
+    )
