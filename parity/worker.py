@@ -39,6 +39,7 @@ from parity.sources import WRAPPERS, Source
 Wrapper = Callable[..., torch.Tensor]
 Result = tuple[torch.Tensor, list[dict[str, Any]]]
 
+OTHER_STREAM = 0x6EA  # what a caller gives as `stream=`, in the executor
 _BLOCK = 1 << 26  # elements of a result copied at a time
 
 
@@ -163,6 +164,10 @@ class ExecutorDevice:
         mask = self._call.unwritten_mask(logits) if isinstance(logits, torch.Tensor) else None
         return Seen(logits, [launch.stream for launch in self._call.launches], mask)
 
+    def other_stream(self) -> Any:
+        """A stream that is not the current one."""
+        return types.SimpleNamespace(cuda_stream=OTHER_STREAM)
+
     def _called(
         self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], arguments: tuple[Any, ...], options: dict[str, Any]
     ) -> torch.Tensor:
@@ -223,6 +228,11 @@ class GpuDevice:
         except RuntimeError as error:
             raise of_runtime(error) from error
         return Seen(logits, [], None)
+
+    def other_stream(self) -> Any:
+        """A stream that is not the current one, after all work that the current one has."""
+        torch.cuda.synchronize()
+        return torch.cuda.Stream()
 
     def _poison(self, moved: list[torch.Tensor]) -> None:
         """Leave NaN in the memory that the wrapper's torch.empty will get: torch gives a freed block to the next tensor of its size."""

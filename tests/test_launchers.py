@@ -13,7 +13,7 @@ import torch
 
 from parity.gfx942 import Examined, Fidelity, Kernel, LaunchReport
 from parity.gfx942.mutation import Mutation
-from parity.launchers.record import CallRecord
+from parity.launchers.record import STREAM, CallRecord
 from tests.conftest import python
 
 # Runs in a process of its own: installing the driver changes Triton for good.
@@ -50,7 +50,9 @@ out = torch.zeros(1, 12 * 64)
 run(write_all, (2, 2), {"out": out}, -3, 2**40, 0.5, BLOCK=64)
 values = {"first": out[0, 0].item(), "last": out[0, 11 * 64 + 63].item(), "untouched": out[0, 5 * 64].item()}
 launch = call.launches[0]
-values |= {"grid": launch.grid, "block": launch.block, "symbol": launch.symbol}
+values |= {"grid": launch.grid, "block": launch.block, "symbol": launch.symbol, "stream": launch.stream}
+run(write_all, (2, 0), {"out": out}, -3, 2**40, 0.5, BLOCK=64)
+values |= {"launches of an empty grid": len(call.launches)}
 try:
     run(read_beyond, (1,), {"source": torch.zeros(100), "out": torch.zeros(64)}, BLOCK=64)
 except ExecutionFault as fault:
@@ -81,6 +83,7 @@ def test_scalars_grid_and_result_arrive(values: dict[str, object]) -> None:
     assert values["last"] == base + 63 + 11000
     assert values["untouched"] == 0.0
     assert (values["grid"], values["block"], values["symbol"]) == ([2, 2, 1], [256, 1, 1], "write_all")
+    assert values["stream"] == STREAM and values["launches of an empty grid"] == 0
 
 
 def test_a_read_beyond_a_tensor_is_a_fault_that_names_it(values: dict[str, object]) -> None:

@@ -222,7 +222,7 @@ def _config(Q: Tensor, KV: Tensor, plant: str | None) -> _Config:
 def _packed(tensor: Tensor, *shape: int) -> Tensor:
     """`tensor` contiguous in a 1-D or 2-D `shape` with the strides of that shape: FlyDSL reads them, and torch leaves
     any stride on a dimension of one element. Copied where it starts at an odd address: the kernel loads eight bytes at a time."""
-    tensor = tensor.contiguous()
+    tensor = tensor.detach().contiguous()  # DLPack refuses what requires a gradient
     if tensor.data_ptr() % 8:
         tensor = tensor.clone()
     return tensor.as_strided(shape, (shape[-1], 1)[-len(shape) :], tensor.storage_offset())

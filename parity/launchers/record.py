@@ -90,7 +90,8 @@ class CallRecord(TorchDispatchMode):
 
     def _remember(self, tensor: torch.Tensor, name: str, *, initialised: bool = True) -> None:
         storage = tensor.untyped_storage()
-        if storage.nbytes() and storage.data_ptr() not in self.live():
+        # a storage without memory (device "meta") has size and no address
+        if storage.nbytes() and storage.data_ptr() and storage.data_ptr() not in self.live():
             allocation = Allocation(name, storage.data_ptr(), storage.nbytes(), initialised=initialised)
             self._storages[storage.data_ptr()] = _Storage(weakref.ref(storage), allocation)
 

@@ -109,6 +109,8 @@ class Launcher:
 
     def __call__(self, grid_x: int, grid_y: int, grid_z: int, stream: int, function: int, packed: Any, launch_metadata: Any,
                  enter_hook: Any, exit_hook: Any, *arguments: Any) -> None:  # fmt: skip
+        if 0 in (grid_x, grid_y, grid_z):
+            return  # Triton's own HIP launcher (driver.c) launches nothing then
         values = [value for value, constant in zip(arguments, self._constant, strict=True) if not constant]
         kernel = self._utilities.kernels[function]
         data = [_pack(kind, value) for kind, value in zip(self._types, values, strict=True)]
