@@ -28,9 +28,10 @@ DISTRIBUTIONS: dict[str, str] = {
     "captured": "as the captured file has them",
 }
 
-# Negative FN bytes of at most one bit of magnitude. Rounding alone makes them rare, and they are what a byte patch can get wrong: -0, and
-# any other whose sign is lost with a bit of the patch's masks (found by mutants that survived).
-_FN_PATCH = torch.tensor([0x80, 0x81, 0x82, 0x84, 0x88, 0x90, 0xA0, 0xC0], dtype=torch.uint8)
+# Negative FN bytes of at most one bit of magnitude, and the largest. Rounding alone makes them rare, and they are what a byte patch can get
+# wrong: -0, and any other whose sign is lost with a bit of the patch's masks (found by mutants that survived). Nine, which no power of two
+# divides, so that each of them comes to every channel.
+_FN_PATCH = torch.tensor([0x80, 0x81, 0x82, 0x84, 0x88, 0x90, 0xA0, 0xC0, 0xFE], dtype=torch.uint8)
 _FN_EVERY = 23  # bytes from one to the next; prime, so that they visit all channels
 _OUTLIER = 30.0
 _CHUNK = 4096  # vectors drawn and quantised at a time

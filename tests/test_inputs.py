@@ -179,6 +179,12 @@ def test_load_refuses_wrong_files(tmp_path: Path) -> None:
         Inputs.load(tmp_path / "missing")
 
 
+def test_bytes_at_the_edges_of_the_fn_patch_come_to_every_channel() -> None:
+    inputs = built(n=1000, kv_encoding=Encoding.FN)
+    for byte in (0x80, 0x81, 0x82, 0x84, 0x88, 0x90, 0xA0, 0xC0):
+        assert (inputs.kv == byte).any(dim=0).all(), hex(byte)
+
+
 def test_negative_rows_have_no_positive_product() -> None:
     inputs = built(distribution="negative")
     products = torch.einsum("mhd,nd->mhn", decode(inputs.q, Encoding.FN), decode(inputs.kv, Encoding.FNUZ))
