@@ -24,7 +24,7 @@ DISTRIBUTIONS: dict[str, str] = {
     "saturated": "every byte is the largest magnitude, of either sign",
     "subnormal": "every byte is a subnormal, of either sign",
     "position": "a logit is its token's number plus 1/64 of its row's, exactly: any that is moved shows where from",
-    "bytes": "uniform finite bytes: every magnitude, sign, subnormal and, for fn, minus zero",
+    "bytes": "uniform finite bytes: every magnitude, sign, subnormal and, for fn, minus zero; every second vector of one bit beside the sign",
     "captured": "as the captured file has them",
 }
 
@@ -104,7 +104,13 @@ def _quantised(draw: Draw, shape: tuple[int, ...], encoding: Encoding) -> tuple[
 
 def _finite(rng: np.random.Generator, shape: tuple[int, ...], encoding: Encoding) -> torch.Tensor:
     every = torch.arange(256, dtype=torch.uint8)
-    return _pick(rng, every[~torch.isnan(decode(every, encoding))], shape)
+    finite = every[~torch.isnan(decode(every, encoding))]
+    bytes = _pick(rng, finite, shape)
+    # Where a byte patch tests or carries a wrong bit, a byte shows it that has this bit alone, and among small ones only.
+    magnitude = finite & 0x7F
+    vectors = bytes.view(-1, shape[-1])[1::2]
+    vectors[:] = _pick(rng, finite[magnitude & (magnitude - 1) == 0], tuple(vectors.shape))
+    return bytes
 
 
 def _saturated(rng: np.random.Generator, shape: tuple[int, ...], encoding: Encoding) -> torch.Tensor:
