@@ -63,7 +63,8 @@ class Run:
 class Observation:
     """What a call of the contract gave. `error`: (kind, text) of an ArmError, "" if there was none; else `outputs`: the result of each
     call, whatever it is; `unwritten`: 1.0 [M,N] where nobody wrote the first; `form`: dtype, shape, strides and device as text;
-    `modified`: arguments whose memory was changed; `streams`: of each launch. Or only `signature`: (name, kind, default) in order."""
+    `modified`: arguments whose memory was changed; `streams`: of each launch, `wanted`: where they should go, 0 for the current one;
+    `shared`: whose memory a result lies in, asked in one row. Or only `signature`: (name, kind, default) in order."""
 
     outputs: tuple[Any, ...] = ()
     unwritten: torch.Tensor | None = None
@@ -72,6 +73,8 @@ class Observation:
     streams: tuple[int, ...] = ()
     signature: tuple[tuple[str, ...], ...] = ()
     error: tuple[str, str] = ("", "")
+    wanted: int = 0
+    shared: str = ""
 
 
 class Arm:
@@ -148,7 +151,8 @@ class Arm:
             return Observation(signature=tuple(tuple(parameter) for parameter in reply["signature"]))
         unwritten = _loaded(reply["unwritten"]) if reply["unwritten"] else None
         outputs = tuple(_loaded(name) for name in reply["outputs"])
-        return Observation(outputs, unwritten, reply["form"], reply["modified"], tuple(reply["streams"]))
+        return Observation(outputs, unwritten, reply["form"], reply["modified"], tuple(reply["streams"]),
+                           wanted=reply["wanted"], shared=reply["shared"])  # fmt: skip
 
     def _request(self, inputs: Inputs) -> dict[str, Any]:
         """The start of a request, the inputs written. Starts the process if there is none."""

@@ -76,7 +76,7 @@ class Capture(CallRecord):
     ) -> None:
         # the owners too: what the wrapper allocated must live as long as the launch may be repeated
         self._kept += [storage for known in self._storages.values() if (storage := known.reference()) is not None]
-        memory = list(self._live().values())
+        memory = [allocation for _, allocation in self.live().values()]
         self.captured.append(Captured(kernel, list(arguments), grid, block, memory, dynamic_lds))
         super().launch(kernel, arguments, grid, block, dynamic_lds=dynamic_lds)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import json
 import signal
 import sys
 import traceback
@@ -50,8 +51,13 @@ def parser() -> Parser:
         "--evidence", type=Path, default=Path("parity-evidence.jsonl"), help="file to write (default: %(default)s)"
     )
     gate.add_argument(
-        "--plant", metavar="KERNEL:FAULT", help="build a fault into an own kernel and see the verdict turn"
+        "--plant",
+        metavar="KERNEL:FAULT",
+        help="plant a fault (`parity faults`) in an own kernel and see the verdict turn",
     )
+    faults = commands.add_parser("faults", help="the faults that the quick depth catches, and by which check",
+                                 description="The faults that the quick depth is shown to catch, and the check that catches each.")  # fmt: skip
+    faults.add_argument("--json", action="store_true", help="the same as JSON")
     _mutate_options(commands)
     return top
 
@@ -111,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.SIGTERM, _interrupt
     )  # CI stops a job so: leave as after Ctrl-C, with the arms and their folders gone
     try:
-        return _doctor(as_json=options.json) if options.command == "doctor" else _judge(options)
+        return _COMMANDS[options.command](options)
     except KeyboardInterrupt:
         print("parity: interrupted: NOT VALIDATED", file=sys.stderr)
     except BrokenPipeError:  # `parity … | head`: nobody reads on, so nobody saw a verdict
@@ -126,8 +132,15 @@ def _interrupt(number: int, frame: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
+def _faults(options: argparse.Namespace) -> int:
+    from parity import faults
+
+    print(json.dumps(faults.as_json(), indent=2) if options.json else faults.as_text())
+    return 0
+
+
 def _judge(options: argparse.Namespace) -> int:
-    """The gate; what a user can mend is told in one line. torch and the compilers are imported from here on."""
+    """The gate or mutants; what a user can mend is told in one line. torch and the compilers are imported from here on."""
     install = "pip install 'logits-parity[executor]' (see `parity doctor`)"
     try:
         from parity.devices import DeviceError
@@ -148,11 +161,11 @@ def _usage(text: str) -> int:
     return USAGE
 
 
-def _doctor(*, as_json: bool) -> int:
+def _doctor(options: argparse.Namespace) -> int:
     from parity import doctor
 
     items = doctor.examine()
-    print(doctor.as_json(items) if as_json else doctor.as_text(items))
+    print(doctor.as_json(items) if options.json else doctor.as_text(items))
     return 0
 
 
@@ -223,19 +236,22 @@ def _mutate(options: argparse.Namespace) -> int:
 def _plants(text: str | None, source_kind: str) -> dict[str, str]:
     """--plant as {kernel: fault}; SourceError when it cannot be planted."""
     from parity.checks import KERNELS
-    from parity.kernels.arguments import PLANTS
+    from parity.faults import FAULTS
     from parity.sources import SourceError
 
     if text is None:
         return {}
     kernel, _, fault = text.partition(":")
-    if kernel not in KERNELS or fault not in PLANTS:
+    if kernel not in KERNELS or fault not in {known.name for known in FAULTS}:
         raise SourceError(
-            f"--plant {text}: give KERNEL:FAULT with {' or '.join(KERNELS)} and one of {', '.join(PLANTS)}"
+            f"--plant {text}: give KERNEL:FAULT with {' or '.join(KERNELS)} and a fault that `parity faults` lists"
         )
     if source_kind != "own":
         raise SourceError("--plant works on the own kernels only, not with --aiter")
     return {kernel: fault}
+
+
+_COMMANDS = {"doctor": _doctor, "faults": _faults, "gate": _judge, "mutate": _judge}
 
 
 if __name__ == "__main__":

@@ -5,21 +5,19 @@
     values    values outside the reference (a NaN scale, an infinite weight): both kernels give the same
     refusal   illegal arguments: both kernels refuse them, or both give the same
 
-The Triton kernel is the baseline: a row is passed where both do alike, and what Triton does with it is what callers got so far. An access
-out of bounds, a changed input and a crash on legal arguments are findings whatever the other kernel does. Sizes are the smallest that
-show the difference; `layouts` names how an argument lies in memory (contract_calls.py), everything around it being poison.
+The Triton kernel is the baseline: what it does with a call is what callers got so far. With legal arguments nothing else counts as right
+only because both kernels do it: wrong logits, an error, an access out of bounds, a changed input and a crash are findings whatever the
+other kernel does. Sizes are small enough to read; `layouts` names how an argument lies in memory (contract_calls.py), everything around it
+being poison; contract_inputs.py builds the values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-
-import torch
+from dataclasses import dataclass, field
+from itertools import product
 
 from parity.devices import Device
-from parity.inputs import Inputs, build_inputs
-from parity.matrix import case_of
 
 INT_MAX, INT_MIN = 2**31 - 1, -(2**31)
 
@@ -65,6 +63,7 @@ _MEMORY = {
     "transposed": "its first two dimensions exchanged in memory",
     "offset": "inside a larger buffer, one element in",
 }
+_EXPANDED = "one value or row expanded to all (stride 0)"
 _ODD_WINDOWS = {
     "start-at-n": ((70, 75), (0, 70)),
     "start-past-n": ((90, 99), (3, 9)),
@@ -91,6 +90,12 @@ def _layout_rows() -> list[Row]:
         for layout in ("apart", "offset"):
             text = f"{argument} lies as {_MEMORY[layout]}"
             rows.append(Row(f"{argument.replace('_', '-')}-{layout}", "memory", text, layouts={argument: layout}))
+    for argument in ("kv_scales", "weights", "cu_starts", "cu_ends"):
+        name, text = f"{argument.replace('_', '-')}-expanded", f"{argument} is {_EXPANDED}"
+        rows.append(Row(name, "memory", text, layouts={argument: "expanded"}))
+    for argument, layout in product(("Q", "KV"), ("apart", "wide", "transposed")):
+        name, text = f"{argument.lower()}-{layout}-fn", f"FN {argument} lies as {_MEMORY[layout]}"
+        rows.append(Row(name, "memory", text, pair="fn.fn", layouts={argument: layout}))
     return [
         *rows,
         Row("scales-column", "memory", "kv_scales of shape [N,1]", layouts={"kv_scales": "column"}),
@@ -121,6 +126,12 @@ def _call_rows() -> list[Row]:
         Row("not-clean-empty", "call", "clean_logits=False with empty windows", options={"clean_logits": False},
             windows=((5, 5), (0, 70), (70, 99), (9, 2))),
         Row("current-stream", "call", "the launch goes to torch's current stream", changes=("current-stream",)),
+        Row("given-stream", "call", "a kernel that takes `stream` launches there", changes=("given-stream",)),
+        Row("inference-mode", "call", "under torch.inference_mode, as vLLM calls it", changes=("inference-mode",)),
+        Row("weights-grad", "call", "weights that require a gradient", changes=("weights-grad",)),
+        Row("result-own", "call", "each result has memory of its own, apart from the arguments", changes=("result-own",)),
+        Row("nan-outside", "call", "what no window holds is never looked at: NaN in K and kv_scales there", windows=((10, 60), (20, 64)),
+            changes=("nan-outside",)),
         Row("repeated", "call", "20 launches give the same bits", size="5x300", repeats=20),
         Row("fn-minus-zero", "call", "FN's minus zero counts as 0", pair="fn.fn", changes=("minus-zero",)),
         Row("mixed-pair", "call", "an FN query meets FNUZ keys", pair="fn.fnuz"),
@@ -169,6 +180,8 @@ def _refusal_rows() -> list[Row]:
         "weights-narrow": "weights of half the heads",
         "scales-short": "kv_scales of one token too few",
         "scales-long": "kv_scales of one token too many",
+        "scales-scalar": "kv_scales of no dimension with N = 1",
+        "weights-short": "weights of one row too few",
         "starts-short": "cu_starts of one row too few",
         "ends-short": "cu_ends of one row too few",
         "q-flat": "Q of two dimensions",
@@ -178,7 +191,10 @@ def _refusal_rows() -> list[Row]:
         "dim-32": "a head dimension of 32",
         "kv-elsewhere": "K on another device",
     }
-    return rows + [Row(name, "refusals", promise, "refusal", changes=(name,)) for name, promise in shapes.items()]
+    return rows + [
+        Row(name, "refusals", promise, "refusal", size="4x1" if name == "scales-scalar" else "4x70", changes=(name,))
+        for name, promise in shapes.items()
+    ]
 
 
 def contract() -> tuple[Row, ...]:
@@ -191,53 +207,21 @@ def contract() -> tuple[Row, ...]:
 
 
 def rows_on(device: Device) -> tuple[Row, ...]:
-    """The rows that a device is asked for: on a GPU no illegal calls and no bounds at the end of int32, which may bring it down, and on a
-    CUDA GPU none, since only one of the kernels runs there."""
+    """The rows that a device is asked for: on a GPU none that may bring it down, and on a CUDA GPU none at all, since only one of the
+    kernels runs there."""
     if device.kind == "executor":
         return contract()
-    legal = (
-        row for row in contract() if row.judged != "refusal" and not {INT_MAX, INT_MIN} & set(sum(row.windows, ()))
+    return tuple(row for row in contract() if not _may_fault(row)) if device.kind == "gpu" else ()
+
+
+def _may_fault(row: Row) -> bool:
+    """Illegal calls, bounds at the end of int32, and layouts by which a kernel that ignores strides reads past the end of memory."""
+    spread = {"expanded"} | ({"apart", "wide"} if row.pair == "fn.fn" else set())
+    return row.judged == "refusal" or bool(
+        {INT_MAX, INT_MIN} & set(sum(row.windows, ())) or spread & set(row.layouts.values())
     )
-    return tuple(legal) if device.kind == "gpu" else ()
 
 
 def row_named(name: str) -> Row:
     """The row of that name. KeyError without one."""
     return {row.name: row for row in contract()}[name]
-
-
-def row_inputs(row: Row) -> Inputs:
-    """The inputs of a row before anything is done to their memory: gaussian, every row seeing what its windows say."""
-    heads, head_dim = {"heads-48": (64, 64), "heads-8": (16, 64), "dim-32": (16, 64)}.get(row.name, (16, 64))
-    inputs = build_inputs(
-        case_of(f"h{heads}-d{head_dim} causal {row.size} {row.pair} gaussian", f"Contract: {row.promise}.")
-    )
-    if row.windows:
-        pairs = [row.windows[index % len(row.windows)] for index in range(inputs.q.shape[0])]
-        starts, ends = (torch.tensor(bounds, dtype=torch.int32) for bounds in zip(*pairs, strict=True))
-        inputs = replace(inputs, starts=starts, ends=ends)
-    for change in row.changes:
-        inputs = _changed(inputs, change)
-    return inputs
-
-
-POISONED_TOKEN, POISONED_ROW, POISONED_HEAD = 7, 1, 3  # where the values rows put their one special value
-
-
-def _changed(inputs: Inputs, change: str) -> Inputs:
-    """The inputs with one special value; those that only change how the call is made leave them alone."""
-    scales, weights, q, kv = (part.clone() for part in (inputs.kv_scales, inputs.weights, inputs.q, inputs.kv))
-    special = {"negative": -1.0, "zero": 0.0, "tiny": 2.0**-140, "nan": float("nan"), "inf": float("inf")}
-    kind, _, value = change.partition("-")
-    if kind == "scale":
-        scales[POISONED_TOKEN] *= 0 if value == "zero" else 1
-        scales[POISONED_TOKEN] = special[value] * (scales[POISONED_TOKEN] if value == "negative" else 1)
-    elif kind == "weight":
-        weights[POISONED_ROW, POISONED_HEAD] = special[value]
-    elif change == "q-nan":
-        q[POISONED_ROW, POISONED_HEAD, 5] = 0x80 if inputs.q_encoding.value == "fnuz" else 0x7F
-    elif change == "kv-nan":
-        kv[POISONED_TOKEN, 5] = 0x80 if inputs.kv_encoding.value == "fnuz" else 0x7F
-    elif change == "minus-zero":
-        q[:, :, ::3], kv[:, 1::3] = 0x80, 0x80
-    return replace(inputs, kv_scales=scales, weights=weights, q=q, kv=kv)

@@ -53,10 +53,12 @@ def arguments_of(row: Row, inputs: Inputs, device: str) -> dict[str, torch.Tenso
     }
 
 
-def call_of(row: Row, tensors: dict[str, torch.Tensor]) -> Call:
+def call_of(row: Row, tensors: dict[str, torch.Tensor], stream: Any = None) -> Call:
+    """The row's call on these tensors, on `stream` where it is given."""
+    options = dict(row.options) | ({} if stream is None else {"stream": stream})
     if "by-keyword" in row.changes:
-        return Call((), dict(reversed(tensors.items())) | dict(row.options))
-    return Call(tuple(tensors.values()), dict(row.options))
+        return Call((), dict(reversed(tensors.items())) | options)
+    return Call(tuple(tensors.values()), options)
 
 
 def signature_of(wrapper: Callable[..., Any]) -> list[list[str]]:
@@ -121,8 +123,14 @@ def _slice(tensor: torch.Tensor) -> torch.Tensor:
     return _fill(_poisoned((len(tensor), 4), tensor)[:, 1:2], tensor[:, None])
 
 
+def _expanded(tensor: torch.Tensor) -> torch.Tensor:
+    """Its first row, the same as all others, in memory of that size: what reads on from it reads past the end."""
+    return tensor[:1].clone().expand_as(tensor)
+
+
 _LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "apart": _apart, "wide": _wide, "transposed": _transposed, "offset": _offset, "column": _column, "slice": _slice,
+    "expanded": _expanded,
 }  # fmt: skip
 
 
@@ -168,7 +176,28 @@ def _elsewhere(tensors: dict[str, torch.Tensor]) -> None:
     tensors["KV"] = tensors["KV"].to("meta" if tensors["KV"].device.type == "cpu" else "cpu")
 
 
+def _nan_outside(tensors: dict[str, torch.Tensor]) -> None:
+    """NaN in every byte of K and in every scale that no window holds."""
+    first, last = int(tensors["cu_starts"].min()), int(tensors["cu_ends"].max())
+    nan = 0x80 if tensors["KV"].dtype == torch.float8_e4m3fnuz else 0x7F
+    for outside in (slice(0, first), slice(last, None)):
+        tensors["KV"].view(torch.uint8)[outside] = nan
+        tensors["kv_scales"][outside] = torch.nan
+
+
+def _with_gradient(tensors: dict[str, torch.Tensor]) -> None:
+    tensors["weights"].requires_grad_()
+
+
+def _scalar_scale(tensors: dict[str, torch.Tensor]) -> None:
+    tensors["kv_scales"] = tensors["kv_scales"].squeeze()
+
+
 _SHAPES: dict[str, Callable[[dict[str, torch.Tensor]], None]] = {
+    "nan-outside": _nan_outside,
+    "weights-grad": _with_gradient,
+    "scales-scalar": _scalar_scale,
+    "weights-short": _cut("weights", rows=-1),
     "no-rows": _cut("Q", "weights", "cu_starts", "cu_ends", rows=0),
     "no-keys": _cut("KV", "kv_scales", rows=0),
     "kv-narrow": _dim(32, "KV"),
@@ -190,23 +219,46 @@ def observe(
     row: Row, inputs: Inputs, wrapper: Callable[..., Any], device: Any, save: Callable[[Any, str], str]
 ) -> dict[str, Any]:
     """Call the wrapper as the row says and tell what came of it, as JSON: {"signature"}, or the form of the result, the files of the
-    results of each call, whether an input was changed, and where the launches went. `save` keeps a tensor and returns its file's name."""
+    results of each call, whether an input was changed, whose memory a result shares, and where the launches went and should have gone
+    (0: the current stream). `save` keeps a tensor and returns its file's name."""
+    parameters = signature_of(wrapper)
     if "signature" in row.changes:
-        return {"signature": signature_of(wrapper)}
-    files, told = [], {}
+        return {"signature": parameters}
+    stream = device.other_stream() if "given-stream" in row.changes and _takes(parameters, "stream") else None
+    told: dict[str, Any] = {"outputs": [], "wanted": int(stream.cuda_stream) if stream is not None else 0}
+    kept: list[Any] = []  # alive, so that a later call cannot be given their memory by the allocator
     for number in range(row.repeats):
         tensors = arguments_of(row, inputs, device.torch_device)
         before = {name: _memory(tensor).clone() for name, tensor in tensors.items() if tensor.device.type != "meta"}
-        call = call_of(row, tensors)
-        seen = device.observe(wrapper, tensors, call.arguments, call.options)
-        files.append(save(seen.logits, str(number)))
+        call = call_of(row, tensors, stream)
+        with torch.inference_mode("inference-mode" in row.changes):
+            seen = device.observe(wrapper, tensors, call.arguments, call.options)
+        told["outputs"].append(save(seen.logits, str(number)))
         changed = [name for name, bytes in before.items() if not torch.equal(_memory(tensors[name]), bytes)]
         if not number:
-            told = {"form": _form(seen.logits), "streams": seen.streams, "unwritten": ""}
+            told |= {"form": _form(seen.logits), "streams": seen.streams, "unwritten": "", "shared": ""}
             if seen.unwritten is not None:
                 told["unwritten"] = save(seen.unwritten.float(), "unwritten")
         told["modified"] = ", ".join(changed)
-    return told | {"outputs": files}
+        if "result-own" in row.changes:
+            told["shared"] = told["shared"] or _shared(seen.logits, tensors, kept)
+            kept.append(seen.logits)
+    return told
+
+
+def _takes(parameters: list[list[str]], name: str) -> bool:
+    return any(parameter[0] == name for parameter in parameters)
+
+
+def _shared(logits: Any, tensors: dict[str, torch.Tensor], earlier: list[Any]) -> str:
+    """Whose memory a result lies in, "" for its own."""
+    others = tensors | {f"the result of call {number}": result for number, result in enumerate(earlier, 1)}
+    tensor = isinstance(logits, torch.Tensor)
+    return next((name for name, other in others.items() if tensor and _address(other) == _address(logits)), "")
+
+
+def _address(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
 
 
 def _memory(tensor: torch.Tensor) -> torch.Tensor:

@@ -15,11 +15,12 @@ from parity.bits import bitwise_equal
 from parity.budget import error_budget
 from parity.checks import BOTH, KERNELS, UNKNOWN
 from parity.compare import Finding, compare, number
-from parity.contract import Row, row_inputs
+from parity.contract import Row
+from parity.contract_inputs import row_inputs
 from parity.evidence import Record
 from parity.inputs import Inputs
+from parity.launchers.record import STREAM
 from parity.reference import reference_logits
-from parity.worker import STREAM
 
 CHECK = "contract"
 _FAULTS = ("kernel-fault", "unwritten", "input-modified", "crash")
@@ -58,16 +59,22 @@ def findings_of(
 ) -> tuple[tuple[Finding, ...], dict[str, Outcome]]:
     """The findings of a row and each kernel's outcome."""
     outcomes = {kernel: outcome_of(row, inputs, seen[kernel]) for kernel in KERNELS}
-    texts = [
-        f"{kernel}: {outcome.text}"
-        for kernel, outcome in outcomes.items()
-        if outcome.illegal or outcome.kind == "unknown"
-    ]
     flydsl, triton = (outcomes[kernel] for kernel in KERNELS)
+    # The baseline is what callers got so far; say so where it is the broken one.
+    legal = row.judged != "refusal"
+    broken = legal and triton.kind in ("wrong", "error", "fault")
+    baseline = "baseline error: " if broken else ""
+    # Where one does what is wrong whatever the other does, each is told for itself, else how they differ.
+    apart = any(outcome.illegal or outcome.kind == "unknown" for outcome in outcomes.values())
+    texts = [
+        f"{baseline if kernel == 'triton' else ''}{kernel}: {outcome.text}"
+        for kernel, outcome in outcomes.items()
+        if outcome.illegal or outcome.kind == "unknown" or (apart and legal and outcome.kind in ("wrong", "error"))
+    ]
     # An illegal call that flydsl refuses and triton lets read past its arguments is no loss.
     refused = row.judged == "refusal" and (flydsl.kind, triton.kind) == ("error", "fault")
-    if not texts and flydsl.kind != triton.kind and not refused:
-        texts.append(f"flydsl {flydsl.text}; triton {triton.text}")
+    if not texts and (broken or flydsl.kind != triton.kind) and not refused:
+        texts.append(f"{baseline}flydsl {flydsl.text}; triton {triton.text}")
     elif not texts and not refused:
         texts += _differences(row, seen["flydsl"], seen["triton"], flydsl.kind)
     size = "x".join(map(str, (*inputs.q.shape[:1], inputs.kv.shape[0], *inputs.q.shape[1:])))
@@ -96,8 +103,12 @@ def outcome_of(row: Row, inputs: Inputs, seen: Observation) -> Outcome:
     steady = next((found for other in seen.outputs[1:] for found in _unsteady(row, inputs, seen.outputs[0], other)), "")
     if steady:
         return Outcome("fault", steady, illegal=legal)
-    if set(seen.streams) - {STREAM}:
-        return Outcome("wrong", f"launched on stream {seen.streams[0]:#x}, not on the current one", illegal=legal)
+    if seen.shared:
+        return Outcome("fault", f"gives a result that lies in the memory of {seen.shared}", illegal=True)
+    wanted = seen.wanted or STREAM
+    if elsewhere := set(seen.streams) - {wanted}:
+        place = "the one given" if seen.wanted else "the current one"
+        return Outcome("wrong", f"launched on stream {min(elsewhere):#x}, not on {place}", illegal=legal)
     if row.judged != "valid":
         return Outcome("logits", f"gives {seen.form}")
     return _against_reference(row, inputs, seen)

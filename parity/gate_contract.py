@@ -53,3 +53,9 @@ def refusal(row: Row, record: Record, text: str, policy: Policy, today: datetime
     if today > entry.until:
         return f"{text} (accepted by {entry.accepted_by} until {entry.until} only: policy {policy.name})"
     return ""
+
+
+def unused(records: Sequence[Record], rows: Sequence[Row], policy: Policy) -> list[str]:
+    """Names of rows that the policy accepts differences in and that passed without one: for another version, or out of date."""
+    passed = {record.case: record for record in records if record.check == CHECK and record.status == "pass"}
+    return [row.name for row in rows if row.case in passed and policy.expects(row.name, passed[row.case].source)]

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,10 @@ class Policy:
         """The first entry that covers a finding, expired or not."""
         return next((entry for entry in self.accepted if entry.covers(row, source, text)), None)
 
+    def expects(self, row: str, source: str) -> bool:
+        """Whether any entry accepts a difference in this row of this source."""
+        return any(entry.covers(row, source, entry.text) for entry in self.accepted)
+
 
 def default_policy() -> Path:
     """The policy of this project: in a checkout under fixtures/, in a wheel beside this file."""
@@ -72,9 +77,14 @@ def load_policy(path: Path) -> Policy:
         raise PolicyError(
             f"policy {path}: unknown {', '.join(data) or 'form of `accepted`'}; it holds [[accepted]] tables alone"
         )
-    return Policy(
-        path.name, tuple(_entry(entry, f"policy {path}, entry {place}") for place, entry in enumerate(entries, 1))
-    )
+    accepted = tuple(_entry(entry, f"policy {path}, entry {place}") for place, entry in enumerate(entries, 1))
+    seen: dict[tuple[str, str, str], int] = {}
+    for place, entry in enumerate(accepted, 1):
+        for key in product(entry.rows, entry.sources, (entry.text,)):
+            if key in seen:
+                raise PolicyError(f"policy {path}, entry {place}: accepts {key[0]} again, as entry {seen[key]} does")
+            seen[key] = place
+    return Policy(path.name, accepted)
 
 
 def _entry(entry: Any, where: str) -> Accepted:

@@ -19,9 +19,9 @@ from parity.contract import Row, rows_on
 from parity.contract_judge import CHECK, judge_row
 from parity.devices import Device
 from parity.evidence import EvidenceFile, Record
-from parity.fp8 import Encoding
+from parity.faults import fault_named
 from parity.gate import Verdict, decide
-from parity.gate_contract import refusal
+from parity.gate_contract import refusal, unused
 from parity.gfx942 import native
 from parity.matrix import runs_on
 from parity.policy import Policy
@@ -85,14 +85,13 @@ def again_command(case: Case, device: Device, options: str) -> str:
 
 
 def again_contract(row: Row, device: Device, options: str) -> str:
-    """The command that repeats one row of the contract."""
-    return f"pytest --pyargs parity -k {row.case} --device={device.kind}{options}"
+    """The command that repeats one row of the contract; with `]`, where its id ends: names begin with one another."""
+    return f"pytest --pyargs parity -k '{row.case}]' --device={device.kind}{options}"
 
 
 def _applicable(plants: Mapping[str, str], case: Case) -> dict[str, str]:
-    """The plants that change something in this case: the byte patch exists for FN operands only."""
-    has_fn = Encoding.FN in (case.q_encoding, case.kv_encoding)
-    return {kernel: fault for kernel, fault in plants.items() if has_fn or fault != "sign-extended-patch"}
+    """The plants that change something in this case."""
+    return {kernel: fault for kernel, fault in plants.items() if fault_named(fault).applies(case)}
 
 
 def told(records: Sequence[Record], rows: Sequence[Row], policy: Policy) -> list[Record]:
@@ -141,7 +140,7 @@ def run_gate(
             records.append(record)
         judged = [record for record in records if record.check == CHECK]
         refused = [record for record in told(judged, rows, policy) if record.status != "pass"]
-        tell(terminal.contract_text(judged, refused))
+        tell(terminal.contract_text(judged, refused, unused=unused(judged, rows, policy)))
     verdict = decide(records, cases, rows=rows, policy=policy)
     again = {case.id: again_command(case, device, options) for case in cases}
     again |= {row.case: again_contract(row, device, options) for row in rows}

@@ -31,13 +31,15 @@ from parity.contract_calls import observe
 from parity.devices import gpu_error
 from parity.inputs import Inputs
 from parity.kernels.arguments import ROW_ALIGN
+from parity.launchers.record import STREAM, CallRecord
+from parity.planted import AROUND, SELECTIONS, planted
 from parity.selector import select
 from parity.sources import WRAPPERS, Source
 
 Wrapper = Callable[..., torch.Tensor]
 Result = tuple[torch.Tensor, list[dict[str, Any]]]
 
-STREAM = 0x5EA  # the current stream in the executor: a handle that is nobody's, so that a launch elsewhere shows
+OTHER_STREAM = 0x6EA  # what a caller gives as `stream=`, in the executor
 _BLOCK = 1 << 26  # elements of a result copied at a time
 
 
@@ -162,11 +164,13 @@ class ExecutorDevice:
         mask = self._call.unwritten_mask(logits) if isinstance(logits, torch.Tensor) else None
         return Seen(logits, [launch.stream for launch in self._call.launches], mask)
 
+    def other_stream(self) -> Any:
+        """A stream that is not the current one."""
+        return types.SimpleNamespace(cuda_stream=OTHER_STREAM)
+
     def _called(
         self, wrapper: Wrapper, tensors: dict[str, torch.Tensor], arguments: tuple[Any, ...], options: dict[str, Any]
     ) -> torch.Tensor:
-        from parity.launchers.record import CallRecord
-
         self._call = CallRecord(tensors, earlier=self._call, mutation=self.mutation)
         with self._call:
             logits = wrapper(*arguments, **options)
@@ -224,6 +228,11 @@ class GpuDevice:
         except RuntimeError as error:
             raise of_runtime(error) from error
         return Seen(logits, [], None)
+
+    def other_stream(self) -> Any:
+        """A stream that is not the current one, after all work that the current one has."""
+        torch.cuda.synchronize()
+        return torch.cuda.Stream()
 
     def _poison(self, moved: list[torch.Tensor]) -> None:
         """Leave NaN in the memory that the wrapper's torch.empty will get: torch gives a freed block to the next tensor of its size."""
@@ -314,7 +323,9 @@ def _other_contents(inputs: Inputs) -> Inputs:
     )
 
 
-def _answer(request: dict[str, Any], device: ExecutorDevice | GpuDevice, wrapper: Wrapper) -> dict[str, Any]:
+def _answer(
+    request: dict[str, Any], source: Source, device: ExecutorDevice | GpuDevice, wrapper: Wrapper
+) -> dict[str, Any]:
     inputs = Inputs.load(Path(request["inputs"]))
     _mutate(device, None if "contract" in request else request["mutation"])
     if "contract" in request:
@@ -325,7 +336,11 @@ def _answer(request: dict[str, Any], device: ExecutorDevice | GpuDevice, wrapper
             device,
             lambda tensor, name: _save(tensor, Path(request["outputs"]) / name),
         )
-    options = {} if request["plant"] is None else {"plant": request["plant"]}
+    plant, options = request["plant"], {}
+    if source.kind == "own" and plant in AROUND:
+        wrapper = planted(wrapper, plant)
+    elif plant is not None and plant not in SELECTIONS:
+        options = {"plant": plant}  # the wrapper's own affair: compiled into an own kernel
     # A first call with other contents: a wrapper that keeps something by shape then answers the judged calls with it.
     _call(device, wrapper, _other_contents(inputs), options)
     started, launches, outputs, selected = time.perf_counter(), [], [], ""
@@ -356,7 +371,10 @@ def _select(logits: torch.Tensor, inputs: Inputs, request: dict[str, Any]) -> st
     """The tokens that a selector takes from these logits, where they are; the name of the .npy file, int32 [M,k]."""
     starts, ends = (bound.to(logits.device) for bound in (inputs.starts, inputs.ends))
     path = Path(request["outputs"]) / "selected.npy"
-    np.save(path, select(logits, starts, ends, request["k"]).cpu().numpy())
+    chosen = select(logits, starts, ends, request["k"])
+    if request["plant"] in SELECTIONS:
+        chosen = SELECTIONS[request["plant"]](chosen, logits, starts)
+    np.save(path, chosen.cpu().numpy())
     return str(path)
 
 
@@ -396,7 +414,7 @@ def serve(requests: IO[str], replies: IO[str]) -> None:
     reply(_describe(module, device))
     for line in requests:
         try:
-            reply(_answer(json.loads(line), device, wrapper))
+            reply(_answer(json.loads(line), source, device, wrapper))
         except Exception as error:  # whatever a compiler or a wrapper raises is a finding about the arm
             reply({"error": _problem(error, str(module.__file__))})
             if isinstance(error, KernelFault | DeviceLost):

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from parity.checks import required_checks
+from parity.checks import BOTH, required_checks
+from parity.contract import contract
+from parity.contract_judge import CHECK
 from parity.evidence import read_evidence
 from parity.matrix import quick_cases
 from tests.conftest import FILES, Repository, clean_environment
@@ -47,7 +49,7 @@ def assert_usage(done: subprocess.CompletedProcess[str], text: str, folder: Path
         (["gate", "--seeds=0"], "--seeds=0: at least 1"),
         (
             ["gate", "--plant=flydsl"],
-            "give KERNEL:FAULT with flydsl or triton and one of dropped-relu, start-off-by-one",
+            "give KERNEL:FAULT with flydsl or triton and a fault that `parity faults` lists",
         ),
         (["gate", "--evidence=/missing/x"], "cannot write evidence to /missing/x: No such file or directory"),
         (["gate", "--evidence=/"], "cannot write evidence to /: it is a folder"),
@@ -143,13 +145,14 @@ def test_the_own_kernels_pass(own_gate: tuple[subprocess.CompletedProcess[str], 
     assert sum(line.endswith("  pass") for line in lines) == len(quick_cases())
     assert lines[-1].startswith("PASS [fp8_mqa_logits, flydsl against triton, own kernels, flydsl ")
     assert ", gfx942 on executor, H 16/32/64/128, D 64/128, " in lines[-1]
-    assert lines[-2] == f"evidence: parity-evidence.jsonl ({9 * len(quick_cases())} records)"
+    assert lines[-2] == f"evidence: parity-evidence.jsonl ({9 * len(quick_cases()) + len(contract())} records)"
 
 
 def test_the_evidence_is_complete(own_gate: tuple[subprocess.CompletedProcess[str], Path]) -> None:
     records = read_evidence(own_gate[1] / "parity-evidence.jsonl")
     assert sorted(record.key for record in records) == sorted(
-        key for case in quick_cases() for key in required_checks(case)
+        [key for case in quick_cases() for key in required_checks(case)]
+        + [(CHECK, row.case, BOTH) for row in contract()]
     )
     for record in records:
         assert record.provenance["packages"]["torch"][1].endswith("__init__.py")

@@ -11,13 +11,14 @@ import pytest
 import torch
 
 from parity.arm import Arm, Observation
-from parity.contract import ARGUMENTS, INT_MAX, INT_MIN, Row, contract, row_inputs, row_named, rows_on
+from parity.contract import ARGUMENTS, INT_MAX, INT_MIN, Row, contract, row_named, rows_on
 from parity.contract_calls import POISON, arguments_of, plain_arguments
+from parity.contract_inputs import row_inputs
 from parity.contract_judge import findings_of, judge_row
 from parity.devices import Device
+from parity.launchers.record import STREAM
 from parity.reference import reference_logits
 from parity.run import arms_of
-from parity.worker import STREAM
 from tests.conftest import WRAPPER, made_up_source
 
 ROWS = contract()
@@ -37,6 +38,13 @@ def test_names_are_unique_and_every_group_is_there() -> None:
 @pytest.mark.parametrize("layout", ["apart", "wide", "transposed", "offset"])
 def test_every_operand_lies_in_memory_in_every_way(argument: str, layout: str) -> None:
     assert any(row.layouts == {argument: layout} for row in ROWS)
+
+
+@pytest.mark.parametrize("argument", ["Q", "KV"])
+def test_strided_operands_come_in_both_encodings(argument: str) -> None:
+    """A wrapper that converts FN bytes makes a copy, whose strides are others."""
+    pairs = {(row.pair, row.layouts[argument]) for row in ROWS if set(row.layouts) == {argument}}
+    assert {("fn.fn", layout) for layout in ("apart", "wide", "transposed")} < pairs
 
 
 @pytest.mark.parametrize("size", ["1x1", "4x1", "1x70", "3x256", "3x257"])
@@ -67,7 +75,8 @@ def test_a_gpu_gets_no_illegal_call_and_cuda_none() -> None:
     gpu = rows_on(Device("gpu", 0))
     assert rows_on(Device("executor")) == ROWS and rows_on(Device("cuda", 0)) == ()
     assert 40 < len(gpu) < len(ROWS) and all(row.judged != "refusal" for row in gpu)
-    assert not {"window-both-int-max", "window-start-int-min"} & {row.name for row in gpu}
+    dangerous = {"window-both-int-max", "window-start-int-min", "kv-scales-expanded", "q-apart-fn", "kv-wide-fn"}
+    assert not dangerous & {row.name for row in gpu} and {"q-apart", "kv-transposed-fn"} < {row.name for row in gpu}
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.layouts], ids=lambda row: row.name)
@@ -85,7 +94,7 @@ def test_a_layout_keeps_the_values_and_surrounds_them_with_poison(row: Row) -> N
             tensor.untyped_storage(), 0, (tensor.untyped_storage().nbytes(),)
         )
         spare = len(whole) - bytes[0].numel()
-        assert (spare > 0) is (layout not in ("transposed", "column"))
+        assert (spare > 0) is (layout not in ("transposed", "column", "expanded"))
         assert int((whole == POISON).sum()) >= spare
         assert layout in ("column", "offset", "slice") or not tensor.is_contiguous() or len(tensor) == 1
 
@@ -129,12 +138,10 @@ def test_differences_each_have_their_text() -> None:
     right = seen(row)
     error = Observation(error=("wrapper-error", "ValueError: no"))
     assert texts(row, error, right) == ["flydsl wrapper-error: ValueError: no; triton gives the right logits"]
-    assert texts(row, right, error) == ["flydsl gives the right logits; triton wrapper-error: ValueError: no"]
-    assert texts(row, error, error) == []  # what nobody can do nobody relied on
     fault = Observation(error=("kernel-fault", "out-of-bounds: read"))
     assert texts(row, fault, fault) == [
         "flydsl: kernel-fault: out-of-bounds: read",
-        "triton: kernel-fault: out-of-bounds: read",
+        "baseline error: triton: kernel-fault: out-of-bounds: read",
     ]
     assert texts(row, seen(row, modified="Q"), right) == ["flydsl: input-modified: the memory of Q was changed"]
     assert texts(row, seen(row, form=FORM.replace("256", "70")), right) == [
@@ -143,6 +150,9 @@ def test_differences_each_have_their_text() -> None:
     unsteady = seen(row, outputs=(right.outputs[0], wrong_of(row)))
     assert texts(row, unsteady, right)[0].startswith("flydsl: repeat differs in ")
     assert texts(row, seen(row, streams=(3,)), right) == ["flydsl: launched on stream 0x3, not on the current one"]
+    assert texts(row, seen(row, wanted=7, streams=(7,)), right) == []
+    assert texts(row, seen(row, wanted=7), right) == [f"flydsl: launched on stream {STREAM:#x}, not on the one given"]
+    assert texts(row, seen(row, shared="Q"), right) == ["flydsl: gives a result that lies in the memory of Q"]
     holes = torch.zeros_like(right.outputs[0])
     holes[0, 0] = 1
     assert texts(row, seen(row, unwritten=holes), right) == [
@@ -151,6 +161,28 @@ def test_differences_each_have_their_text() -> None:
     assert texts(row, seen(row, outputs=(None,), form="a NoneType"), right) == [
         "flydsl gives a NoneType; triton gives the right logits"
     ]
+
+
+def test_what_is_wrong_is_a_finding_also_where_the_baseline_is_wrong_too() -> None:
+    row = row_named("kv-scales-apart")
+    error, wrong = Observation(error=("wrapper-error", "ValueError: no")), seen(row, outputs=(wrong_of(row),) * 2)
+    text = "baseline error: flydsl gives the right logits; triton wrapper-error: ValueError: no"
+    assert texts(row, seen(row), error) == [text]
+    assert texts(row, error, error) == [
+        "baseline error: flydsl wrapper-error: ValueError: no; triton wrapper-error: ValueError: no"
+    ]
+    (text,) = texts(row, wrong, wrong)
+    assert text.startswith("baseline error: flydsl gives wrong logits: ") and "; triton gives wrong logits: " in text
+    assert texts(row, seen(row), wrong)[0].startswith(
+        "baseline error: flydsl gives the right logits; triton gives wrong"
+    )
+    fault = Observation(error=("kernel-fault", "out-of-bounds: read"))
+    flydsl, triton = texts(row, wrong, fault)
+    assert flydsl.startswith("flydsl: gives wrong logits: ") and triton.startswith(
+        "baseline error: triton: kernel-fault"
+    )
+    refused = row_named("scales-long")
+    assert texts(refused, error, error) == []  # what nobody can do nobody relied on
 
 
 @pytest.mark.parametrize("kind", ["unsupported", "timeout", "killed", "no-space", "device-lost"])
@@ -226,6 +258,15 @@ BROKEN = {
     "no-rows": ("    global calls\n", "    global calls\n    assert len(Q)\n"),
     "cu-ends-int64": ("    global calls\n", "    global calls\n    cu_ends = cu_ends.int()\n    assert cu_starts.dtype == torch.int32\n"),
     "current-stream": ("0x5EA", "0x5EB"),
+    "given-stream": ("clean_logits=True, *", "clean_logits=True, stream=None, *"),
+    "result-own": ("return result\n\n\ndef", "return kept.setdefault('result', result).copy_(result)\n\n\ndef"),
+    "inference-mode": ("    global calls\n", "    global calls\n    assert not torch.is_inference_mode_enabled()\n"),
+    "weights-grad": ("weights.double()", "torch.from_numpy(weights.numpy()).double()"),
+    "nan-outside": ("result = misbehave", "logits = logits + 0 * logits.sum()\n    result = misbehave"),
+    "kv-scales-expanded": ("kv_scales.double()", "kv_scales.as_strided(kv_scales.shape, (1,)).double()"),
+    "kv-apart-fn": ("KV.double()", "KV.view(torch.uint8).as_strided(KV.shape, (KV.shape[1], 1)).view(KV.dtype).double()"),
+    "weights-short": ("    global calls\n", "    global calls\n    weights = torch.cat([weights, weights])[:len(Q)]\n"),
+    "scales-scalar": ("    global calls\n", "    global calls\n    assert kv_scales.dim()\n"),
 }  # fmt: skip
 
 
@@ -251,6 +292,16 @@ def test_a_wrapper_that_breaks_one_promise_is_found_by_its_row(name: str, baseli
         assert clean.status == ("fail" if name == "current-stream" else "pass")
 
 
+def test_a_given_stream_is_used(baseline: Arm, tmp_path: Path) -> None:
+    good = WRAPPER.format(name="flydsl_fp8_mqa_logits").replace(
+        "clean_logits=True, *", "clean_logits=True, stream=None, *"
+    )
+    good = good.replace("None, 0x5EA)", "None, stream.cuda_stream if stream else 0x5EA)")
+    with Arm(made_up_source(tmp_path, flydsl=good), "flydsl", Device("executor")) as arm:
+        for name in ("given-stream", "current-stream"):
+            assert judge_row(row_named(name), {"flydsl": arm, "triton": baseline}).status == "pass"
+
+
 def test_a_crash_is_part_of_the_row_and_the_next_row_runs(baseline: Arm, tmp_path: Path) -> None:
     bad = WRAPPER.format(name="flydsl_fp8_mqa_logits").replace(
         "    global calls\n", "    global calls\n    if len(Q) == 1: os.abort()\n"
@@ -266,6 +317,6 @@ def test_own_kernels_keep_a_few_promises_on_the_executor() -> None:
     from parity.sources import own_source
 
     with arms_of(own_source(), Device("executor")) as arms:
-        for name in ("kv-offset", "window-both-int-max", "current-stream", "not-clean-empty"):
+        for name in ("kv-offset", "window-both-int-max", "given-stream", "not-clean-empty", "kv-apart-fn"):
             record = judge_row(row_named(name), arms)
             assert record.status == "pass", record.findings

@@ -100,7 +100,7 @@ def test_quick_inputs_keep_the_precondition_and_contain_minus_zero(case: Case) -
 def test_gaussian_vectors_fill_the_range() -> None:
     inputs = built(kv_encoding=Encoding.FN)
     largest = decode(inputs.kv, Encoding.FN).abs().amax(dim=1)
-    assert (largest == 448.0).double().mean() > 0.9  # a planted zero may have hit the largest of a vector
+    assert (largest == 448.0).double().mean() > 0.85  # a planted byte may have hit the largest of a vector
     dequantised = decode(inputs.kv, Encoding.FN) * inputs.kv_scales[:, None]
     assert 0.9 < float(dequantised.std()) < 1.1
 

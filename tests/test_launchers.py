@@ -13,7 +13,7 @@ import torch
 
 from parity.gfx942 import Examined, Fidelity, Kernel, LaunchReport
 from parity.gfx942.mutation import Mutation
-from parity.launchers.record import CallRecord
+from parity.launchers.record import STREAM, CallRecord
 from tests.conftest import python
 
 # Runs in a process of its own: installing the driver changes Triton for good.
@@ -23,6 +23,7 @@ import torch, triton
 import triton.language as tl
 from parity.gfx942 import ExecutionFault
 from parity.launchers import triton_
+from parity.gfx942 import Examined, Fidelity, LaunchReport
 from parity.launchers.record import CallRecord
 
 call = None
@@ -49,7 +50,9 @@ out = torch.zeros(1, 12 * 64)
 run(write_all, (2, 2), {"out": out}, -3, 2**40, 0.5, BLOCK=64)
 values = {"first": out[0, 0].item(), "last": out[0, 11 * 64 + 63].item(), "untouched": out[0, 5 * 64].item()}
 launch = call.launches[0]
-values |= {"grid": launch.grid, "block": launch.block, "symbol": launch.symbol}
+values |= {"grid": launch.grid, "block": launch.block, "symbol": launch.symbol, "stream": launch.stream}
+run(write_all, (2, 0), {"out": out}, -3, 2**40, 0.5, BLOCK=64)
+values |= {"launches of an empty grid": len(call.launches)}
 try:
     run(read_beyond, (1,), {"source": torch.zeros(100), "out": torch.zeros(64)}, BLOCK=64)
 except ExecutionFault as fault:
@@ -80,6 +83,7 @@ def test_scalars_grid_and_result_arrive(values: dict[str, object]) -> None:
     assert values["last"] == base + 63 + 11000
     assert values["untouched"] == 0.0
     assert (values["grid"], values["block"], values["symbol"]) == ([2, 2, 1], [256, 1, 1], "write_all")
+    assert values["stream"] == STREAM and values["launches of an empty grid"] == 0
 
 
 def test_a_read_beyond_a_tensor_is_a_fault_that_names_it(values: dict[str, object]) -> None:
@@ -96,16 +100,16 @@ def test_a_record_remembers_what_is_alive_and_forgets_what_is_not() -> None:
         address = gone.data_ptr()
         del gone
         gc.collect()
-        live = {allocation.name for allocation in record._live().values()}
+        live = {allocation.name for _, allocation in record.live().values()}
     assert "given" in live
     assert any("full" in name for name in live)
-    assert address not in record._live()
-    assert made.untyped_storage().data_ptr() in record._live()
+    assert address not in record.live()
+    assert made.untyped_storage().data_ptr() in record.live()
 
 
 def undefined_bytes(record: CallRecord, tensor: torch.Tensor) -> int:
     """How many bytes of the tensor's storage count as unwritten."""
-    known = record._live()[tensor.untyped_storage().data_ptr()]
+    known = record.live()[tensor.untyped_storage().data_ptr()][1]
     return 0 if known.undefined is None else int((known.undefined != 0).sum())
 
 
@@ -126,7 +130,7 @@ def test_unwritten_elements_of_a_result_are_counted_in_its_view_only() -> None:
     with CallRecord({}) as record:
         padded = torch.empty(4, 16)
         view = padded[:, :10]
-    known = record._live()[padded.untyped_storage().data_ptr()]
+    known = record.live()[padded.untyped_storage().data_ptr()][1]
     assert known.undefined is not None
     assert record.unwritten(view) == 40
     written = known.undefined.reshape(4, 64)

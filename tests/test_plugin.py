@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from parity.checks import required_checks
+from parity.contract import contract
 from parity.evidence import read_evidence
 from parity.gate import State, decide
 from parity.matrix import quick_cases
@@ -62,7 +63,8 @@ def test_a_checkout_collects_each_case_once_and_registers_the_plugin_once() -> N
     done = run_pytest("--collect-only", "-q", "parity", "-m", "gfx942", cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     assert [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line] == [
-        f"test_case[{case.id}]" for case in quick_cases()
+        *(f"test_contract[{row.case}]" for row in contract()),
+        *(f"test_case[{case.id}]" for case in quick_cases()),
     ]
 
 
@@ -115,4 +117,4 @@ def test_conftest_alone_is_enough_in_a_checkout_that_is_not_installed(tmp_path: 
         shutil.copytree(ROOT / name, target) if (ROOT / name).is_dir() else shutil.copy(ROOT / name, target)
     done = run_pytest("--collect-only", "-q", "parity", cwd=tmp_path, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{len(quick_cases())} tests collected" in done.stdout
+    assert f"{len(quick_cases()) + len(contract())} tests collected" in done.stdout

@@ -6,9 +6,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-# dropped-relu: negative scores count. start-off-by-one: the window's first column stays -inf. neighbour-scale: kv_scale of
-# token n + 1. sign-extended-patch: the byte patch of FN operands widens bytes with their sign (aiter #5452 is of this kind).
-PLANTS = ("dropped-relu", "start-off-by-one", "neighbour-scale", "sign-extended-patch")
+# What each does is told in parity/faults.py.
+PLANTS = (
+    "dropped-relu", "absolute-value", "relu-after-weight", "bf16-scores", "start-off-by-one", "end-off-by-one", "unmasked-store",
+    "unclamped-load", "neighbour-scale", "neighbour-key", "previous-row-weights", "dropped-head", "half-head-dim",
+    "missing-fn-factor", "unpatched-minus-zero", "sign-extended-patch", "wrong-row-stride", "racing-stores",
+)  # fmt: skip
+FN_PLANTS = ("missing-fn-factor", "unpatched-minus-zero", "sign-extended-patch")  # they change FN operands alone
 
 ROW_ALIGN = 256  # the rows of the result start at multiples of this many columns
 FP8 = (torch.float8_e4m3fn, torch.float8_e4m3fnuz)

@@ -23,7 +23,7 @@ from flydsl.expr import rocdl
 from flydsl.runtime.device import get_rocm_arch
 from torch import Tensor
 
-from parity.kernels.arguments import PLANTS, ROW_ALIGN, check_arguments
+from parity.kernels.arguments import FN_PLANTS, PLANTS, ROW_ALIGN, check_arguments
 
 _WAVE = 64  # lanes, and tokens a tile: lane l stores token l
 _MAX_SPLITS = 16  # waves a query row; they matter when there are few rows
@@ -55,7 +55,7 @@ def _sign_extended_patch(word: fx.Int32) -> fx.Int32:
 
 def _operand(raw: fx.Int64, is_fn: bool, plant: str) -> fx.Int64:
     """Eight fp8 bytes as the MFMA, which reads FNUZ, has to get them."""
-    if not is_fn:
+    if not is_fn or plant == "unpatched-minus-zero":
         return raw
     patch = _sign_extended_patch if plant == "sign-extended-patch" else _patch
     words = fx.Vector.from_elements([raw], fx.Int64).bitcast(fx.Int32)
@@ -68,15 +68,26 @@ def _min(first: fx.Int32, second: fx.Int32) -> fx.Int32:
 
 def _query_row(config: _Config, q: fx.Tensor, weights: fx.Tensor, row: fx.Int32, lane: fx.Int32) -> list:
     """For each block of 16 heads: A operands [head_dim / 32] and the weights of the four heads this lane gets."""
-    heads, head_dim, q_is_fn, _, plant = config
+    heads, _, q_is_fn, _, plant = config
     column, group = lane & 15, lane >> 4
+    weight_row = row
+    if plant == "previous-row-weights":
+        weight_row = fx.arith.select(row > 0, row - 1, row)
     blocks = []
     for head in range(0, heads, 16):
         operands = [
-            _operand(q[row * heads + head + column, 4 * step + group], q_is_fn, plant) for step in range(head_dim // 32)
+            _operand(q[row * heads + head + column, 4 * step + group], q_is_fn, plant) for step in range(_steps(config))
         ]
-        blocks.append((operands, [weights[row, head + 4 * group + register] for register in range(4)]))
+        head_weights = [weights[weight_row, head + 4 * group + register] for register in range(4)]
+        if plant == "dropped-head" and head == 0:
+            head_weights[0] = fx.arith.select(group == 0, fx.Float32(0.0), head_weights[0])
+        blocks.append((operands, head_weights))
     return blocks
+
+
+def _steps(config: _Config) -> int:
+    """Products of 32 channels each that make a dot product."""
+    return config[1] // 32 if config[4] != "half-head-dim" else config[1] // 64
 
 
 def _sum_of_heads(query: list, key: list, scale: fx.Float32, plant: str) -> fx.Float32:
@@ -87,11 +98,23 @@ def _sum_of_heads(query: list, key: list, scale: fx.Float32, plant: str) -> fx.F
         for query_bytes, key_bytes in zip(operands, key, strict=True):
             dots = fx.Vector(rocdl.mfma_f32_16x16x32_fp8_fp8(dots.type, [query_bytes, key_bytes, dots]))
         for register, head_weight in enumerate(head_weights):
-            score = dots[register] * scale
-            if plant != "dropped-relu":
+            score = _planted_score(dots[register] * scale, plant)
+            if plant == "relu-after-weight":
+                total = total + fx.arith.maxnumf(score * head_weight, fx.Float32(0.0))
+                continue
+            if plant not in ("dropped-relu", "absolute-value"):
                 score = fx.arith.maxnumf(score, fx.Float32(0.0))
             total = fx.fma(score, head_weight, total)
     return total
+
+
+def _planted_score(score: fx.Float32, plant: str) -> fx.Float32:
+    """The score of one head before its ReLU; as it is, but for two plants."""
+    if plant == "absolute-value":
+        return fx.arith.maxnumf(score, score * fx.Float32(-1.0))
+    if plant == "bf16-scores":
+        return (score.bitcast(fx.Int32) & -65536).bitcast(fx.Float32)  # the upper 16 bits: rounded towards zero
+    return score
 
 
 def _add_groups(value: fx.Float32, lane: fx.Int32) -> fx.Float32:
@@ -113,14 +136,19 @@ def _tile(
     lane: fx.Int32,
 ) -> fx.Float32:
     """The logit of token `first + lane`: four products of 16 tokens each, of which this lane keeps its group's."""
-    _, head_dim, q_is_fn, kv_is_fn, plant = config
+    _, _, q_is_fn, kv_is_fn, plant = config
     factor = (2.0 if q_is_fn else 1.0) * (2.0 if kv_is_fn else 1.0)  # an FN byte read as FNUZ is half its value
+    if plant == "missing-fn-factor":
+        factor = 1.0
     column, group = lane & 15, lane >> 4
     logit = fx.Float32(0.0)
     for quarter in range(4):
         # The last tile may reach past the tensors: its surplus columns read the last token and are not stored.
-        token = _min(first + 16 * quarter + column, n_tokens - 1)
-        key = [_operand(kv[token, 4 * step + group], kv_is_fn, plant) for step in range(head_dim // 32)]
+        token = first + 16 * quarter + column
+        if plant != "unclamped-load":
+            token = _min(token, n_tokens - 1)
+        read = _min(token + 1, n_tokens - 1) if plant == "neighbour-key" else token
+        key = [_operand(kv[read, 4 * step + group], kv_is_fn, plant) for step in range(_steps(config))]
         if plant == "neighbour-scale":
             token = _min(token + 1, n_tokens - 1)
         total = _sum_of_heads(query, key, kv_scales[token] * factor, plant)
@@ -147,10 +175,14 @@ def own_fp8_mqa_logits(
     end = _min(cu_ends[row], n_tokens)
     if fx.const_expr(config[4] == "start-off-by-one"):
         start = start + 1
+    if fx.const_expr(config[4] == "end-off-by-one"):
+        end = end + 1
     query = _query_row(config, q, weights, row, lane)
     for first in range(start + _WAVE * split, end, _WAVE * splits):
         logit = _tile(config, query, kv, kv_scales, first, n_tokens, lane)
-        if first + lane < end:
+        if fx.const_expr(config[4] == "racing-stores"):
+            logits[0, start] = logit
+        if fx.const_expr(config[4] == "unmasked-store") or first + lane < end:
             logits[row, first + lane] = logit
 
 
@@ -182,15 +214,15 @@ def _config(Q: Tensor, KV: Tensor, plant: str | None) -> _Config:
     if arch.split(":")[0] != "gfx942":
         raise ValueError(f"this kernel is written for gfx942, not for {arch}")
     q_is_fn, kv_is_fn = (tensor.dtype == torch.float8_e4m3fn for tensor in (Q, KV))
-    if plant == "sign-extended-patch" and not (q_is_fn or kv_is_fn):
-        raise ValueError("sign-extended-patch needs an FN operand: nothing is patched here")
+    if plant in FN_PLANTS and not (q_is_fn or kv_is_fn):
+        raise ValueError(f"{plant} needs an FN operand: nothing is patched here")
     return Q.shape[1], Q.shape[2], q_is_fn, kv_is_fn, plant or ""
 
 
 def _packed(tensor: Tensor, *shape: int) -> Tensor:
     """`tensor` contiguous in a 1-D or 2-D `shape` with the strides of that shape: FlyDSL reads them, and torch leaves
     any stride on a dimension of one element. Copied where it starts at an odd address: the kernel loads eight bytes at a time."""
-    tensor = tensor.contiguous()
+    tensor = tensor.detach().contiguous()  # DLPack refuses what requires a gradient
     if tensor.data_ptr() % 8:
         tensor = tensor.clone()
     return tensor.as_strided(shape, (shape[-1], 1)[-len(shape) :], tensor.storage_offset())
@@ -245,7 +277,7 @@ def flydsl_fp8_mqa_logits(
             _packed(weights, m, heads),
             _packed(cu_starts, m),
             _packed(cu_ends, m),
-            logits,
+            logits if plant != "wrong-row-stride" else logits.as_strided((m, n), (n, 1)),
             m,
             n,
             min(-(-n // _WAVE), _MAX_SPLITS),

@@ -16,7 +16,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from parity.kernels.arguments import PLANTS, ROW_ALIGN, check_arguments
+from parity.kernels.arguments import FN_PLANTS, PLANTS, ROW_ALIGN, check_arguments
 
 _TILE = 64  # tokens a step
 
@@ -72,17 +72,27 @@ def _fp8_mqa_logits_kernel(
     end = tl.minimum(tl.load(cu_ends + row), kv_len)
     if PLANT == "start-off-by-one":
         start += 1
+    if PLANT == "end-off-by-one":
+        end += 1
 
     q_pointers = q + row * HEADS * HEAD_DIM + heads[:, None] * HEAD_DIM + dims[None, :]
     query = tl.trans(_load_operand(q_pointers, FP8, PATCH_Q, PLANT == "sign-extended-patch"))
-    weight = tl.load(weights + row * HEADS + heads)
+    weight_row = row
+    if PLANT == "previous-row-weights":
+        weight_row = tl.maximum(row - 1, 0)
+    weight = tl.load(weights + weight_row * HEADS + heads)
+    if PLANT == "dropped-head":
+        weight = tl.where(heads == 0, 0.0, weight)
 
     for first in range(start, end, TILE):
         tokens = first + tl.arange(0, TILE)
         # The last tile may reach past the tensors: its surplus columns read the last token and are not stored.
-        read = tl.minimum(tokens, kv_len - 1)
-        kv_pointers = kv + read[:, None].to(tl.int64) * HEAD_DIM + dims[None, :]
+        read = tokens if PLANT == "unclamped-load" else tl.minimum(tokens, kv_len - 1)
+        key_read = tl.minimum(read + 1, kv_len - 1) if PLANT == "neighbour-key" else read
+        kv_pointers = kv + key_read[:, None].to(tl.int64) * HEAD_DIM + dims[None, :]
         key = _load_operand(kv_pointers, FP8, PATCH_KV, PLANT == "sign-extended-patch")
+        if PLANT == "half-head-dim":
+            key = tl.where(dims[None, :] < HEAD_DIM // 2, key.to(tl.uint8, bitcast=True), 0).to(FP8, bitcast=True)
         if PLANT == "neighbour-scale":
             read = tl.minimum(read + 1, kv_len - 1)
         scale = tl.load(kv_scales + read) * SCALE_FACTOR
@@ -91,9 +101,22 @@ def _fp8_mqa_logits_kernel(
         # one lane, where summing over them is cheap.
         # max_num_imprecise_acc=0: CUDA sm_90 would otherwise sum in the tensor core's accumulator, short of fp32.
         scores = tl.dot(key, query, max_num_imprecise_acc=0) * scale[:, None]  # [TILE, HEADS]
-        if PLANT != "dropped-relu":
+        if PLANT == "bf16-scores":
+            scores = scores.to(tl.bfloat16).to(tl.float32)
+        if PLANT == "absolute-value":
+            scores = tl.abs(scores)
+        elif PLANT != "dropped-relu" and PLANT != "relu-after-weight":
             scores = tl.maximum(scores, 0.0)
-        tl.store(logits + row * row_stride + tokens, tl.sum(scores * weight[None, :], axis=1), mask=tokens < end)
+        terms = scores * weight[None, :]
+        if PLANT == "relu-after-weight":
+            terms = tl.maximum(terms, 0.0)
+        logit = tl.sum(terms, axis=1)
+        if PLANT == "racing-stores":
+            tl.store(logits + start + 0 * tokens, logit)
+        if PLANT == "unmasked-store":
+            tl.store(logits + row * row_stride + tokens, logit)
+        else:
+            tl.store(logits + row * row_stride + tokens, logit, mask=tokens < end)
 
 
 def _operand_format(q_dtype: torch.dtype, kv_dtype: torch.dtype) -> tl.dtype:
@@ -114,10 +137,14 @@ def _specialise(q_dtype: torch.dtype, kv_dtype: torch.dtype, plant: str | None) 
         raise ValueError(f"plant must be None or one of {', '.join(PLANTS)}, not {plant!r}")
     operand_format = _operand_format(q_dtype, kv_dtype)
     patch_q, patch_kv = (operand_format == tl.float8e4b8 and d == torch.float8_e4m3fn for d in (q_dtype, kv_dtype))
-    if plant == "sign-extended-patch" and not (patch_q or patch_kv):
-        raise ValueError("sign-extended-patch needs an FN operand on gfx942: nothing is patched here")
+    if plant in FN_PLANTS and not (patch_q or patch_kv):
+        raise ValueError(f"{plant} needs an FN operand on gfx942: nothing is patched here")
     # A patched byte is read as FNUZ, which is half its FN value.
     factor = (2.0 if patch_q else 1.0) * (2.0 if patch_kv else 1.0)
+    if plant == "missing-fn-factor":
+        factor = 1.0
+    if plant == "unpatched-minus-zero":
+        patch_q = patch_kv = False
     return {"FP8": operand_format, "PATCH_Q": patch_q, "PATCH_KV": patch_kv, "SCALE_FACTOR": factor, "PLANT": plant}
 
 
@@ -159,7 +186,7 @@ def fp8_mqa_logits(
             cu_ends.contiguous(),
             logits,
             n,
-            row_stride,
+            row_stride if plant != "wrong-row-stride" else n,
             HEADS=heads,
             HEAD_DIM=head_dim,
             TILE=_TILE,

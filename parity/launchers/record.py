@@ -16,6 +16,7 @@ from parity.gfx942 import Allocation, Kernel, LaunchReport, examine
 from parity.gfx942.mutation import Mutation, mutated
 
 Dims = tuple[int, int, int]
+STREAM = 0x5EA  # the current stream in the executor: a handle that is nobody's, so that a launch elsewhere shows
 # Operators that give memory which nobody has written yet.
 _EMPTY = {f"aten::{name}" for name in ("empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided")}
 
@@ -89,21 +90,24 @@ class CallRecord(TorchDispatchMode):
 
     def _remember(self, tensor: torch.Tensor, name: str, *, initialised: bool = True) -> None:
         storage = tensor.untyped_storage()
-        if storage.nbytes() and storage.data_ptr() not in self._live():
+        # a storage without memory (device "meta") has size and no address
+        if storage.nbytes() and storage.data_ptr() and storage.data_ptr() not in self.live():
             allocation = Allocation(name, storage.data_ptr(), storage.nbytes(), initialised=initialised)
             self._storages[storage.data_ptr()] = _Storage(weakref.ref(storage), allocation)
 
-    def _live(self) -> dict[int, Allocation]:
-        """Allocations whose storage is alive and has not been resized, by address."""
+    def live(self) -> dict[int, tuple[Any, Allocation]]:
+        """Storage and allocation, by address, of those whose storage is alive and has not been resized. Whoever touches the memory keeps
+        the storages meanwhile: what only a cycle of references holds goes whenever Python collects it."""
         alive = {}
         for address, known in self._storages.items():
             storage = known.reference()
             if storage is not None and storage.data_ptr() == address and storage.nbytes() == known.allocation.size:
-                alive[address] = known.allocation
+                alive[address] = (storage, known.allocation)
         return alive
 
     def _known(self, tensor: torch.Tensor) -> Allocation | None:
-        return self._live().get(tensor.untyped_storage().data_ptr())
+        found = self.live().get(tensor.untyped_storage().data_ptr())
+        return None if found is None else found[1]
 
     def wrote(self, tensor: torch.Tensor) -> bool:
         """Whether a launch of this call stored to the tensor's storage."""
@@ -139,12 +143,11 @@ class CallRecord(TorchDispatchMode):
         if self._mutation and (kernel.sha256, kernel.name) == (self._mutation.sha256, self._mutation.symbol):
             kernel, note = mutated(kernel, self._mutation), str(self._mutation)
         # What is listed must outlive the launch: tensors in a cycle that waits for the garbage collector are alive, and it may come.
-        held = [known.reference() for known in self._storages.values()]
-        memory = list(self._live().values())
+        alive = self.live()
+        memory = [allocation for _, allocation in alive.values()]
         seed = self._seeds = self._seeds + 1  # another shuffled order for every launch
         found = examine(kernel, arguments, grid, block, memory, dynamic_lds=dynamic_lds, schedules=[seed])
         record = LaunchRecord(
             kernel.name, kernel.sha256, grid, block, found.report, found.approximation_shows, stream or 0, note
         )
         self.launches.append(record)
-        del held

@@ -17,7 +17,7 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
 from parity.gfx942 import Kernel, Unsupported, load
-from parity.launchers.record import CallRecord
+from parity.launchers.record import STREAM, CallRecord
 
 MI300X_COMPUTE_UNITS = 304  # AMD Instinct MI300X data sheet; only grid heuristics of wrappers look at it
 _INTEGER = {
@@ -90,7 +90,7 @@ class ExecutorDriver(DriverBase):
         """There is one executor."""
 
     def get_current_stream(self, device: int | None = None) -> int:
-        return int(torch.cuda.current_stream(device).cuda_stream)
+        return STREAM
 
     def get_active_torch_device(self) -> torch.device:
         return torch.device("cpu")
@@ -109,6 +109,8 @@ class Launcher:
 
     def __call__(self, grid_x: int, grid_y: int, grid_z: int, stream: int, function: int, packed: Any, launch_metadata: Any,
                  enter_hook: Any, exit_hook: Any, *arguments: Any) -> None:  # fmt: skip
+        if 0 in (grid_x, grid_y, grid_z):
+            return  # Triton's own HIP launcher (driver.c) launches nothing then
         values = [value for value, constant in zip(arguments, self._constant, strict=True) if not constant]
         kernel = self._utilities.kernels[function]
         data = [_pack(kind, value) for kind, value in zip(self._types, values, strict=True)]

@@ -36,9 +36,9 @@ def case_line(case: Case, records: Sequence[Record]) -> str:
     return f"{case.id:57} {cells} {_overlap(overlap):>6}  {result}"
 
 
-def contract_text(records: Sequence[Record], refused: Sequence[Record]) -> str:
+def contract_text(records: Sequence[Record], refused: Sequence[Record], *, unused: Sequence[str] = ()) -> str:
     """How many rows of the contract there were, and the names of those in which the kernels differ: `refused` are those records that
-    the policy does not accept."""
+    the policy does not accept, `unused` the names of rows in which it accepts a difference that was not there."""
     if not records:
         return "contract: not judged"
     differ = [record for record in records if record.status != "pass"]
@@ -49,6 +49,8 @@ def contract_text(records: Sequence[Record], refused: Sequence[Record]) -> str:
                 f"{len(chosen)} differ and are {word}: "
                 + " ".join(one.case.removeprefix("contract-") for one in chosen)
             )
+    if unused:
+        parts.append(f"{len(unused)} accepted by the policy without a difference: " + " ".join(unused))
     return textwrap.fill("; ".join(parts), 100, subsequent_indent="  ", break_on_hyphens=False)
 
 
