@@ -27,7 +27,7 @@ class Fault:
     check: str
     kind: str
     what: str
-    case: str = "misaligned-q7-k321-h16-d64-fn.fn-gaussian-seed0"
+    case: str = "misaligned-q7-k1217-h16-d64-fn.fn-gaussian-seed0"
 
     @property
     def planted(self) -> str:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cases that run, by depth, each with the reason it exists.
 
-    quick     every window, distribution, dtype pair and dispatch that a minute of the executor can hold
+    quick     every window, distribution, dtype pair and dispatch that a minute of the executor can hold; more than 1,024 keys for each
+              variant, so that the loops of a kernel that splits KV turn more than once (found by mutants that survived)
     full      also every edge with every dtype pair, the models' real lengths to 131,072: minutes in the executor
     release   also whole prefill chunks and results beyond 2^31 bytes and elements: for GPUs
 
@@ -38,9 +39,9 @@ _QUICK = (
      "Ragged requests: top-k indices are relative to bases that no tile boundary shares."),
     ("glm-5 packed 7x383 fnuz.fn scales",
      "One key short of three tiles of 128; a scale read one token off changes every logit."),
-    ("deepseek-v3.2 context-parallel 8x257 fnuz.fn gaussian",
-     "One key past 256, the output's row rounding, with neighbouring rows of very different length."),
-    ("glm-5 context-parallel 11x200 fn.fnuz outlier",
+    ("deepseek-v3.2 context-parallel 8x1281 fnuz.fn gaussian",
+     "One key past a multiple of 256, the output's row rounding, with neighbouring rows of very different length."),
+    ("glm-5 context-parallel 11x1160 fn.fnuz outlier",
      "Outlier channels spread the product exponents until the MFMA truncates."),
     ("deepseek-v3.2 misaligned 14x255 fn.fn bytes",
      "Any byte a quantiser can emit, minus zero among them, under starts that cut tiles."),
@@ -48,17 +49,17 @@ _QUICK = (
      "Starts of 1, 63..65 and 127..129 with the last column in view, which upstream's tests never reach."),
     ("deepseek-v3.2 empty 16x130 fnuz.fnuz scales",
      "Windows that hold nothing beside normal rows: a block of two rows must not share one row's bounds."),
-    ("glm-5 full 1x129 fnuz.fn gaussian", "A single decode row, one key past a tile of 128."),
+    ("glm-5 full 1x1153 fnuz.fn gaussian", "A single decode row, one key past nine tiles of 128."),
     ("glm-5 edges 21x520 fn.fnuz bytes", "Windows one column under, at and over a tile, from starts on and beside its edges."),
-    ("h128-d128 edges 5x260 fnuz.fn gaussian", "128 heads: the largest tile of scores, eight blocks of 16 to sum."),
-    ("h16-d64 misaligned 7x321 fn.fn gaussian", "16 heads of 64: the smallest tile, one MFMA row block and half the steps."),
+    ("h128-d128 misaligned 5x1157 fnuz.fn gaussian", "128 heads: the largest tile of scores, eight blocks of 16 to sum."),
+    ("h16-d64 misaligned 7x1217 fn.fn gaussian", "16 heads of 64: the smallest tile, one MFMA row block and half the steps."),
     ("glm-5 full 5x300 fnuz.fnuz position", "Every logit says which row and token it is of, with no rounding to hide behind."),
     ("deepseek-v3.2 context-parallel 6x140 fnuz.fn negative",
      "No positive product in every second row: logits of exactly 0, every rank tied; a lost ReLU shows nowhere better."),
     ("glm-5 full 2x600 fn.fnuz near-ties", "The k-th place falls among logits that differ in their last bits."),
     ("deepseek-v3.2 packed 8x200 fnuz.fnuz saturated", "All bytes at the largest magnitude: the largest sums there are."),
     ("glm-5 causal 9x129 fn.fn subnormal", "Only subnormal bytes: small products that a flush to zero would lose."),
-    ("glm-5 misaligned 6x260 fn.fnuz heavy-tailed", "A few large bytes among small ones, as real activations have them."),
+    ("deepseek-v3.2 misaligned 6x1100 fn.fnuz heavy-tailed", "A few large bytes among small ones, as real activations have them."),
     ("deepseek-v3.2 full 1x8193 fn.fn gaussian", "A decode row over many splits of KV, the last of a single key."),
     ("glm-5 narrow 1025x192 fnuz.fnuz gaussian", "Past 1,024 rows the Triton kernel takes the other MFMA size."),
 )  # fmt: skip

@@ -17,7 +17,7 @@ from parity.fused import fused
 from parity.inputs import Inputs
 from parity.reference import dequantise, head_sums
 
-_BLOCK = 1 << 22  # logits judged at a time: 32 MB for each of some twenty float64 temporaries
+_BLOCK = 1 << 22  # logits judged at a time: 32 MB for each float64 temporary, so that a few stay in the cache of a GPU
 _AFFORDED = 1 << 29  # products of a case whose budgets are all computed: two seconds of one core
 
 

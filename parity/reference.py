@@ -80,7 +80,8 @@ def head_sums(exact: Dequantised, rows: slice, *, tile: tuple[int, int] | None =
     shape = (rows.stop - rows.start, columns)
     targets = tuple(torch.zeros(shape, dtype=torch.float64, device=device) for _ in range(3))
     # The scale comes before the ReLU, as the operation is written. Its sign has to; its magnitude may wait until after the sum.
-    signed, magnitude = exact.kv * exact.scales.sign()[:, None], exact.scales.abs()
+    turned = bool((exact.scales < 0).any())  # no quantiser makes one
+    signed, magnitude = exact.kv * exact.scales.sign()[:, None] if turned else exact.kv, exact.scales.abs()
     for first in range(rows.start, rows.stop, batch):
         part = slice(first, min(first + batch, rows.stop))
         local = slice(part.start - rows.start, part.stop - rows.start)

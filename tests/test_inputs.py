@@ -100,7 +100,7 @@ def test_quick_inputs_keep_the_precondition_and_contain_minus_zero(case: Case) -
 def test_gaussian_vectors_fill_the_range() -> None:
     inputs = built(kv_encoding=Encoding.FN)
     largest = decode(inputs.kv, Encoding.FN).abs().amax(dim=1)
-    assert (largest == 448.0).double().mean() > 0.9  # a planted zero may have hit the largest of a vector
+    assert (largest == 448.0).double().mean() > 0.85  # a planted byte may have hit the largest of a vector
     dequantised = decode(inputs.kv, Encoding.FN) * inputs.kv_scales[:, None]
     assert 0.9 < float(dequantised.std()) < 1.1
 
@@ -177,6 +177,12 @@ def test_load_refuses_wrong_files(tmp_path: Path) -> None:
             Inputs.load(path)
     with pytest.raises(OSError, match="No such file"):
         Inputs.load(tmp_path / "missing")
+
+
+def test_bytes_at_the_edges_of_the_fn_patch_come_to_every_channel() -> None:
+    inputs = built(n=1000, kv_encoding=Encoding.FN)
+    for byte in (0x80, 0x81, 0x82, 0x84, 0x88, 0x90, 0xA0, 0xC0):
+        assert (inputs.kv == byte).any(dim=0).all(), hex(byte)
 
 
 def test_negative_rows_have_no_positive_product() -> None:
