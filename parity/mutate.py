@@ -19,6 +19,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any
 
 from parity.arm import Arm, ArmError
 from parity.cases import Case
@@ -94,14 +95,14 @@ def run_campaign(
     leave_cores_to_arms()
     require("ziglang", "pyelftools", "msgpack")
     native.library()  # built once here, not by every arm at the same time
-    started = time.monotonic()
+    started, stop = time.monotonic(), threading.Event()
     with ExitStack() as stack:
-        arms = [stack.enter_context(_started(source, kernel)) for _ in range(ARMS)]
-        others = {name: stack.enter_context(_started(source, name)) for name in KERNELS if name != kernel}
+        arms = [stack.enter_context(_started(source, kernel, stop)) for _ in range(ARMS)]
+        others = {name: stack.enter_context(_started(source, name, stop)) for name in KERNELS if name != kernel}
         tell(f"{kernel} of {source.label} on executor: {len(cases)} quick cases unchanged first")
         cleans, codes, left_out = _clean_runs(arms[0], others, cases)
         campaign = Campaign(kernel, source.label, seed, wanted, len(codes), len(cleans), left_out=left_out)
-        bench = _Bench(arms, others, cleans, Harder())
+        bench = _Bench(arms, others, cleans, Harder(), stop)
         tell(
             f"{len(codes)} kernels of {sum(len(code.instructions) for code in codes)} instructions in {len(cleans)} cases"
         )
@@ -116,8 +117,26 @@ def run_campaign(
     return campaign
 
 
-def _started(source: Source, kernel: str) -> Arm:
-    arm = Arm(source, kernel, Device("executor"), timeout=TIMEOUT_SECONDS)
+class _StoppableArm(Arm):
+    """An arm that takes no more requests once `stop` is set, and starts no more processes: an interrupt must not wait for many cases."""
+
+    def __init__(self, source: Source, kernel: str, stop: threading.Event) -> None:
+        super().__init__(source, kernel, Device("executor"), timeout=TIMEOUT_SECONDS)
+        self._stop_requested = stop
+
+    def start(self) -> dict[str, Any]:
+        if self._stop_requested.is_set():
+            raise Trouble("stopped")
+        return super().start()
+
+    def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
+        if self._stop_requested.is_set():
+            raise Trouble("stopped")
+        return super()._ask(message)
+
+
+def _started(source: Source, kernel: str, stop: threading.Event) -> Arm:
+    arm = _StoppableArm(source, kernel, stop)
     try:
         arm.start()
     except ArmError as error:
@@ -157,17 +176,21 @@ def _clean_runs(
 class _Bench:
     """The arms that mutants are tried on, one mutant an arm at a time."""
 
-    def __init__(self, arms: Sequence[Arm], others: Mapping[str, Arm], cleans: Sequence[Clean], harder: Harder) -> None:
+    def __init__(
+        self,
+        arms: Sequence[Arm],
+        others: Mapping[str, Arm],
+        cleans: Sequence[Clean],
+        harder: Harder,
+        stop: threading.Event,
+    ) -> None:
         self._free: queue.SimpleQueue[Arm] = queue.SimpleQueue()
         for arm in arms:
             self._free.put(arm)
-        self._others, self._cleans, self._harder = others, cleans, harder
-        self.stop = threading.Event()
+        self._others, self._cleans, self._harder, self.stop = others, cleans, harder, stop
 
     def try_one(self, mutation: Mutation) -> Outcome:
         """Raises Trouble, also once `stop` is set."""
-        if self.stop.is_set():
-            raise Trouble("stopped")
         arm = self._free.get()
         try:
             code = (mutation.sha256, mutation.symbol)

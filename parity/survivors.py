@@ -23,8 +23,9 @@ from parity.windows import WINDOWS
 REASONS = ("equivalent", "within budget", "not reached", "gap")
 _WORK = 1 << 19  # logits times heads of a harder case: a second of the executor at most
 # Sizes beside tiles of 16, 32, 64, 128 and 256, and where KV is split.
-_SHAPES = ((5, 193), (6, 449), (3, 1025), (1, 4353))
-_DISTRIBUTIONS = ("gaussian", "bytes", "scales", "position")
+_SHAPES = ((5, 193), (6, 449), (3, 1290), (2, 4353))
+_FAR = (1 << 16) + 257  # tokens beyond what 16 bits number
+_DISTRIBUTIONS = ("scales", "negative")
 
 
 class Harder:
@@ -54,18 +55,20 @@ class Harder:
 
 
 def harder_cases(quick: Sequence[Case]) -> list[Case]:
-    """Cases of the same sizes and dtypes as the quick ones (which are all of one kernel's code): these with other seeds, and every window
-    in several shapes."""
-    found = [replace(case, seed=seed) for case in quick for seed in (1, 2)]
-    for case in quick[:1]:
-        for number, window in enumerate(name for name in WINDOWS if name != "captured"):
-            for index, (m, n) in enumerate(_SHAPES):
-                distribution = _DISTRIBUTIONS[(number + index) % len(_DISTRIBUTIONS)]
-                if window != "packed" or m > 1:
-                    found.append(replace(case, window=window, m=m, n=n, distribution=distribution, seed=3))
+    """Cases of the same sizes and dtypes as the quick ones (which are all of one kernel's code): these with another seed, every window,
+    every shape with every byte, and one row of more tokens than 16 bits number."""
+    found = [replace(case, seed=1) for case in quick]
+    windows = [name for name in WINDOWS if name != "captured"]
+    for number, window in enumerate(windows):
+        m, n = _SHAPES[number % len(_SHAPES)]
+        drawn = _DISTRIBUTIONS[number // len(_SHAPES) % len(_DISTRIBUTIONS)]
+        found.append(replace(quick[0], window=window, m=m, n=n, distribution=drawn, seed=3))
+    for m, n in _SHAPES:
+        found.append(replace(quick[0], window="misaligned", m=m, n=n, distribution="bytes", seed=4))
+    found = [case for case in found if case.m * case.n * case.heads <= _WORK]
+    found.append(replace(quick[0], window="full", m=1, n=_FAR, distribution="gaussian", seed=3))
     quick_ids = {case.id for case in quick}
-    small = [case for case in found if case.m * case.n * case.heads <= _WORK and case.id not in quick_ids]
-    return list({case.id: case for case in small}.values())
+    return list({case.id: case for case in found if case.id not in quick_ids}.values())
 
 
 def classify(outcome: Outcome, arm: Arm, quick: Sequence[Clean], harder: Sequence[Clean]) -> Outcome:

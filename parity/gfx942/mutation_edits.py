@@ -158,8 +158,10 @@ def _immediates(instruction: Instruction) -> Iterator[Edit]:
     for field in _present(instruction, _SOURCES):
         code = instruction.fields[field]
         if field != "vsrc1" and (128 <= code <= 208 or 240 <= code <= 248):
-            for step in (1, -1):
-                yield from _put(instruction, "immediate", field, code + step, f"constant {step:+d}")
+            # the integer next to an operand's 0 is its smallest subnormal where it is a float: 0.5, 1.0 and -1.0 instead
+            number = instruction.name.endswith("_f32") and code <= 208
+            for other in (240, 242, 243) if number else (code + 1, code - 1):
+                yield from _put(instruction, "immediate", field, other, f"constant of code {code} to {other}")
     for field, width in (("literal", 32), ("simm16", 16)):
         if field in instruction.fields:
             value = instruction.fields[field]

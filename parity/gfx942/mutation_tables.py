@@ -74,7 +74,7 @@ NEIGHBOURS: tuple[tuple[str, str], ...] = (
     ("ds_read_b32", "ds_read_b64"), ("ds_read_b64", "ds_read_b128"), ("ds_read_b32", "ds_read_u16"), ("ds_read_u8", "ds_read_i8"),
     ("ds_read_u8", "ds_read_u16"), ("ds_read2_b", "ds_read2st64_b"), ("ds_write2_b", "ds_write2st64_b"),
     ("ds_write_b32", "ds_write_b64"), ("ds_write_b64", "ds_write_b128"), ("ds_write_b32", "ds_write_b16"),
-    ("ds_write_b8", "ds_write_b16"), ("ds_bpermute", "ds_permute"), ("v_readlane_b32", "v_readfirstlane_b32"),
+    ("ds_write_b8", "ds_write_b16"), ("v_readlane_b32", "v_readfirstlane_b32"),
 )
 # Swapping the first two sources of these changes nothing.
 COMMUTATIVE = (r"[sv]_(pk_)?(add|mul|and|or|xor|xnor|nand|nor|min|max|min3|max3|med3|add3|or3|addc|mad|fma|fmac|absdiff)_.*|s_mul_hi_.*"
