@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The arm's half of the contract: build a row's arguments in memory, call the wrapper, say what came of it.
 
-Runs in the arm's process. What lies around an argument is poison: 0x77 in every byte is a large fp8, float32 and int32.
+Runs in the arm's process.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from typing import Any
 import torch
 
 from parity.contract import Row
+from parity.contract_memory import LAYOUTS
 from parity.inputs import Inputs
-
-POISON = 0x77
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ def arguments_of(row: Row, inputs: Inputs, device: str) -> dict[str, torch.Tenso
         if change in _SHAPES:
             _SHAPES[change](tensors)
     return {
-        name: _LAYOUTS[row.layouts[name]](tensor) if name in row.layouts else tensor for name, tensor in tensors.items()
+        name: LAYOUTS[row.layouts[name]](tensor) if name in row.layouts else tensor for name, tensor in tensors.items()
     }
 
 
@@ -75,63 +74,6 @@ def _converted(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     if tensor.dtype.itemsize == 1 and dtype in (torch.int8, torch.uint8):
         return tensor.view(dtype)
     return tensor.to(torch.float32).to(dtype) if tensor.dtype.itemsize == 1 else tensor.to(dtype)
-
-
-def _poisoned(shape: tuple[int, ...], like: torch.Tensor) -> torch.Tensor:
-    """A tensor of like's dtype and device, every byte POISON."""
-    size = like.element_size() * max(1, torch.Size(shape).numel())
-    return (
-        torch.full((size,), POISON, dtype=torch.uint8, device=like.device)
-        .view(like.dtype)[: torch.Size(shape).numel()]
-        .view(shape)
-    )
-
-
-def _fill(target: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
-    """Copy bytes: torch has no copy of some fp8 dtypes."""
-    if source.element_size() == 1:
-        target.view(torch.uint8).copy_(source.view(torch.uint8))
-    else:
-        target.copy_(source)
-    return target
-
-
-def _apart(tensor: torch.Tensor) -> torch.Tensor:
-    return _fill(_poisoned((2 * len(tensor), *tensor.shape[1:]), tensor)[::2], tensor)
-
-
-def _wide(tensor: torch.Tensor) -> torch.Tensor:
-    columns = tensor.shape[-1]
-    return _fill(_poisoned((*tensor.shape[:-1], 2 * columns), tensor)[..., :columns], tensor)
-
-
-def _transposed(tensor: torch.Tensor) -> torch.Tensor:
-    shape = (tensor.shape[1], tensor.shape[0], *tensor.shape[2:])
-    return _fill(_poisoned(shape, tensor).transpose(0, 1), tensor)
-
-
-def _offset(tensor: torch.Tensor) -> torch.Tensor:
-    """One element into its buffer: of fp8 that is a byte, which no vector load is aligned to."""
-    return _fill(_poisoned((tensor.numel() + 64,), tensor)[1 : 1 + tensor.numel()].view(tensor.shape), tensor)
-
-
-def _column(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor[:, None].contiguous()
-
-
-def _slice(tensor: torch.Tensor) -> torch.Tensor:
-    return _fill(_poisoned((len(tensor), 4), tensor)[:, 1:2], tensor[:, None])
-
-
-def _expanded(tensor: torch.Tensor) -> torch.Tensor:
-    """Its first row, the same as all others, in memory of that size: what reads on from it reads past the end."""
-    return tensor[:1].clone().expand_as(tensor)
-
-
-_LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "apart": _apart, "wide": _wide, "transposed": _transposed, "offset": _offset, "column": _column, "slice": _slice,
-    "expanded": _expanded,
-}  # fmt: skip
 
 
 def _cut(*names: str, rows: int) -> Callable[[dict[str, torch.Tensor]], None]:

@@ -42,6 +42,8 @@ def _changed(inputs: Inputs, change: str) -> Inputs:
     if kind == "scale":
         scales[POISONED_TOKEN] *= 0 if value == "zero" else 1
         scales[POISONED_TOKEN] = special[value] * (scales[POISONED_TOKEN] if value == "negative" else 1)
+        if value == "inf":  # all of them: a sum of infinite parts is NaN or not as their signs fall
+            scales[:] = special[value]
     elif kind == "weight":
         weights[POISONED_ROW, POISONED_HEAD] = special[value]
     elif change == "q-nan":
