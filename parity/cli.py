@@ -69,7 +69,7 @@ def _mutate_options(commands: argparse._SubParsersAction[Parser]) -> None:
         description="Change one instruction of a compiled gfx942 kernel (another register, a neighbouring opcode, an immediate, a dropped "
         "wait or barrier, another lane pattern, ...) and run the quick cases in the executor; again and again. Survivors are listed with "
         "a reason: equivalent, within budget, not reached, or a gap.",
-        epilog="Exit codes: 0 at least 95 %% of the mutants that are not equivalent were caught, 1 fewer, 2 not finished, 3 usage.",
+        epilog="Exit codes: 0 at least 95 % of the mutants that are not equivalent were caught, 1 fewer, 2 not finished, 3 usage.",
     )
     mutate.add_argument("--kernel", choices=("flydsl", "triton"), required=True, help="the kernel to change")
     add_source_options(mutate.add_argument)

@@ -100,7 +100,7 @@ def run_campaign(
         arms = [stack.enter_context(_started(source, kernel, stop)) for _ in range(ARMS)]
         others = {name: stack.enter_context(_started(source, name, stop)) for name in KERNELS if name != kernel}
         tell(f"{kernel} of {source.label} on executor: {len(cases)} quick cases unchanged first")
-        cleans, codes, left_out = _clean_runs(arms[0], others, cases)
+        cleans, codes, left_out = clean_runs(arms[0], others, cases)
         campaign = Campaign(kernel, source.label, seed, wanted, len(codes), len(cleans), left_out=left_out)
         bench = _Bench(arms, others, cleans, Harder(), stop)
         tell(
@@ -145,9 +145,7 @@ def _started(source: Source, kernel: str, stop: threading.Event) -> Arm:
     return arm
 
 
-def _clean_runs(
-    arm: Arm, others: Mapping[str, Arm], cases: Sequence[Case]
-) -> tuple[list[Clean], list[Code], list[str]]:
+def clean_runs(arm: Arm, others: Mapping[str, Arm], cases: Sequence[Case]) -> tuple[list[Clean], list[Code], list[str]]:
     """Of the cases that the unchanged kernels pass: their runs, cheapest first; all code that the first arm launched in them; and why
     others were left out. Trouble when none is left."""
     cleans: list[Clean] = []
@@ -160,7 +158,7 @@ def _clean_runs(
             left_out.append(f"{case.id}: {error.kind}: {error.text}")
             continue
         kept = {name: KeptArm(other, runs[name]) for name, other in {arm.kernel: arm, **others}.items()}
-        records = judge_case(case, {name: kept[name] for name in KERNELS})  # type: ignore[misc]
+        records = judge_case(case, {name: kept[name] for name in KERNELS if name in kept})  # type: ignore[misc]
         bad = [record for record in records if record.status != "pass"]
         if bad:
             left_out.append(f"{case.id}: {bad[0].arm} {bad[0].check}: {bad[0].findings[0].text}")
