@@ -292,7 +292,8 @@ def test_help_says_what_the_exit_codes_mean(parity: Parity) -> None:
 
 
 INTERRUPTED = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in a shell's background starts with it ignored
 from pathlib import Path
 import parity.mutate
 from parity.matrix import case_of
