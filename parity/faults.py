@@ -95,6 +95,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("fallback", "memory", "reference", "no-launch", "the right logits from torch, without the kernel (aiter #5047)"),
     Fault("one-ulp-each-launch", "repetition", "repeat", "repeat", "one logit differs by an ulp between launches, within any budget"),
     Fault("stale-keys", "repetition", *_REFERENCE, "K is converted once for each shape and kept"),
+    Fault("stale-windows", "repetition", "reference", "-inf", "windows are clamped once for each shape and kept"),
     Fault("stale-answer", "repetition", *_REFERENCE, "the first answer for a shape is given again"),
     Fault("raises", "failure", "reference", "wrapper-error", "the wrapper raises"),
     Fault("aborts", "failure", "reference", "crash", "SIGABRT, as a compiler's failed assertion"),

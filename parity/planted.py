@@ -128,6 +128,17 @@ def _stale_keys(wrapper: Wrapper) -> Wrapper:
     return call
 
 
+def _stale_windows(wrapper: Wrapper) -> Wrapper:
+    """The windows are checked and clamped once for each shape and kept."""
+    kept: dict[tuple[int, ...], tuple[Tensor, Tensor]] = {}
+
+    def call(Q: Tensor, KV: Tensor, scales: Tensor, weights: Tensor, starts: Tensor, ends: Tensor) -> Tensor:
+        windows = kept.setdefault(tuple(Q.shape), (starts.clone(), ends.clone()))
+        return wrapper(Q, KV, scales, weights, *windows)
+
+    return call
+
+
 def _stale_answer(wrapper: Wrapper) -> Wrapper:
     kept: dict[tuple[int, ...], Tensor] = {}
 
@@ -218,6 +229,7 @@ AROUND: dict[str, Callable[[Wrapper], Wrapper]] = {
     "shifted-row": _returned(_swapped_columns),
     "one-ulp-each-launch": _restless,
     "stale-keys": _stale_keys,
+    "stale-windows": _stale_windows,
     "stale-answer": _stale_answer,
     "reinterpreted-result": _returned(lambda logits, windows: logits.view(torch.int32)),
     "padded-result": _returned(lambda logits, windows: logits.as_strided((logits.shape[0], logits.stride(0)), logits.stride())),

@@ -313,13 +313,15 @@ def _call(device: ExecutorDevice | GpuDevice, wrapper: Wrapper, inputs: Inputs, 
 
 
 def _other_contents(inputs: Inputs) -> Inputs:
-    """The same shapes, dtypes and windows with everything else moved by one token, row or sign."""
+    """The same shapes and dtypes with everything moved by one token, row or sign; each row gets the window of the one before."""
     return replace(
         inputs,
         q=inputs.q.roll(1, 0),
         kv=inputs.kv.roll(1, 0),
         kv_scales=2 * inputs.kv_scales.roll(1, 0),
         weights=-inputs.weights,
+        starts=inputs.starts.roll(1, 0),
+        ends=inputs.ends.roll(1, 0),
     )
 
 
