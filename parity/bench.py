@@ -107,7 +107,7 @@ def rows(repeats: int, aiter: str | None) -> Iterator[BenchRow]:
 
 
 def _tensors(m: int, n: int, heads: int) -> dict[str, torch.Tensor]:
-    from parity.worker import tensors_of
+    from parity.inputs import tensors_of
 
     return tensors_of(build_inputs(_case(m, n, heads)))
 
@@ -143,7 +143,7 @@ def _measure(title: str, capture: Capture, repeats: int, bar: float, note: str) 
 
 def _compiler_rows(name: str, repeats: int) -> Iterator[BenchRow]:
     """In the process of one compiler."""
-    from parity.worker import ExecutorDevice
+    from parity.calling import ExecutorDevice
 
     device: Any = ExecutorDevice(name)
     if name == "triton":

@@ -15,12 +15,11 @@ from collections.abc import Callable
 import torch
 
 from parity.compare import Comparison, compare, merge
-from parity.inputs import Inputs, build_inputs
+from parity.inputs import Inputs, build_inputs, tensors_of
 from parity.kernels.own_triton import fp8_mqa_logits
 from parity.matrix import case_of
 from parity.oracle import Oracle
 from parity.rows import judge_rows, refined_for
-from parity.worker import tensors_of
 
 _CASE = "deepseek-v3.2 causal {m}x{n} fn.fn gaussian"
 _ROWS = (16, 64, 256)  # of the einsum's blocks: 0.5, 2 and 8 GiB of scores at 64 heads and 131,072 columns

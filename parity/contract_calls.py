@@ -15,7 +15,7 @@ import torch
 
 from parity.contract import Row
 from parity.contract_memory import LAYOUTS
-from parity.inputs import Inputs
+from parity.inputs import Inputs, tensors_of
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,7 @@ class Call:
 
 def plain_arguments(inputs: Inputs, device: str) -> dict[str, torch.Tensor]:
     """The six tensors, contiguous, on `device`."""
-    tensors = {
-        "Q": inputs.q.view(inputs.q_encoding.torch_dtype),
-        "KV": inputs.kv.view(inputs.kv_encoding.torch_dtype),
-        "kv_scales": inputs.kv_scales,
-        "weights": inputs.weights,
-        "cu_starts": inputs.starts,
-        "cu_ends": inputs.ends,
-    }
-    return {name: tensor.to(device) for name, tensor in tensors.items()}
+    return {name: tensor.to(device) for name, tensor in tensors_of(inputs).items()}
 
 
 def arguments_of(row: Row, inputs: Inputs, device: str) -> dict[str, torch.Tensor]:

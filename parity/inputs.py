@@ -99,6 +99,18 @@ class Inputs:
         return Inputs(**tensors, **{name: Encoding(facts[name]) for name in _ENCODINGS})
 
 
+def tensors_of(inputs: Inputs) -> dict[str, torch.Tensor]:
+    """The wrapper's positional arguments, in order, as views of the inputs' bytes."""
+    return {
+        "Q": inputs.q.view(inputs.q_encoding.torch_dtype),
+        "KV": inputs.kv.view(inputs.kv_encoding.torch_dtype),
+        "kv_scales": inputs.kv_scales,
+        "weights": inputs.weights,
+        "cu_starts": inputs.starts,
+        "cu_ends": inputs.ends,
+    }
+
+
 def captured_topk(path: str | Path) -> int:
     """`index_topk` of a captured file. ValueError where it has none or another value than a positive integer."""
     with safe_open(path, framework="pt") as file:

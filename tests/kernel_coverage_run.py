@@ -17,17 +17,19 @@ from pathlib import Path
 from typing import Any
 
 from parity.budget import error_budget
+from parity.calling import ExecutorDevice
 from parity.cases import Case
 from parity.compare import compare
 from parity.fp8 import Encoding
 from parity.gfx942 import Kernel
 from parity.gfx942.decode import Instruction
 from parity.gfx942.program import Program, program_of
-from parity.inputs import Inputs, build_inputs
+from parity.inputs import Inputs, build_inputs, tensors_of
 from parity.launchers.record import CallRecord
+from parity.loading import Wrapper, load_wrapper
 from parity.reference import reference_logits
 from parity.sources import Source
-from parity.worker import ExecutorDevice, Wrapper, _problem, load_wrapper, tensors_of
+from parity.worker import _problem
 
 # Fields that name registers, constants or distances; every other field that is not zero is a modifier.
 OPERANDS = {"src0", "src1", "src2", "ssrc0", "ssrc1", "vsrc1", "vdst", "sdst", "sbase", "soffset", "vaddr", "vdata", "srsrc",

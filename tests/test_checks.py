@@ -11,11 +11,11 @@ import torch
 
 import parity.checks
 from parity.arm import Arm
+from parity.calling import DeviceLost, KernelFault, of_runtime
 from parity.checks import BOTH, KERNEL_CHECKS, judge_case, required_checks
 from parity.devices import Device, gpu_error
 from parity.gate import State, decide
 from parity.matrix import case_of
-from parity.worker import DeviceLost, KernelFault, of_runtime
 from tests.conftest import made_up_source
 
 CASE = case_of("h16-d64 packed 6x90 fn.fn gaussian", "a small one")
